@@ -133,13 +133,17 @@ def _describe(self: Object) -> str:
     return "\n".join([*lines, ")"])
 
 
-def _called(self: Object, table: str, *args: Any) -> None:
-    for hook in list(self.fields.get(table, {}).values()):
+def _hooks(self: Object, when: str) -> list[Any]:
+    return list(self.fields.get(f"_optimizer_{when}_hooks", {}).values())
+
+
+def _called(self: Object, when: str, *args: Any) -> None:
+    for hook in _hooks(self, when):
         call_value(hook, [self, *args], {})
 
 
 def _state_dict(self: Object) -> dict[str, Any]:
-    _called(self, _BEFORE_STATE)
+    _called(self, "state_dict_pre")
     numbers: dict[int, int] = {}
     groups = []
     for group in self.fields["param_groups"]:
@@ -149,7 +153,7 @@ def _state_dict(self: Object) -> dict[str, Any]:
         groups.append({**shown, "params": [numbers[id(t)] for t in group["params"]]})
     state = {numbers[id(t)]: s for t, s in self.fields["state"].items() if id(t) in numbers}
     found = {"state": state, "param_groups": groups}
-    _called(self, _AFTER_STATE, found)
+    _called(self, "state_dict_post", found)
     return found
 
 
@@ -160,7 +164,7 @@ def _load_state_dict(self: Object, state_dict: Any) -> None:
     if not isinstance(state_dict, dict) or "param_groups" not in state_dict:
         kind = "KeyError" if isinstance(state_dict, dict) else "AttributeError"
         raise fault("E210 state-dict-param_groups", kind_of(state_dict), kind)
-    _called(self, _BEFORE_LOADING, state_dict)
+    _called(self, "load_state_dict_pre", state_dict)
     saved_groups = deep_copy(state_dict["param_groups"])
     if len(saved_groups) != len(groups):
         raise fault("E210 state-parameter-groups", len(saved_groups), len(groups))
@@ -171,7 +175,7 @@ def _load_state_dict(self: Object, state_dict: Any) -> None:
     self.fields["state"] = _states({tensors[n]: dict(s) for n, s in state_dict["state"].items()})
     for group, saved in zip(groups, saved_groups, strict=True):
         group.update({k: v for k, v in saved.items() if k != "params"})
-    _called(self, _AFTER_LOADING)
+    _called(self, "load_state_dict_post")
 
 
 def _no_step(self: Object, closure: Any = None) -> None:
@@ -301,13 +305,13 @@ def _lbfgs_step(self: Object, closure: Any = None) -> Any:
 
 # -- hooks ---------------------------------------------------------------------------------------
 
-_BEFORE, _AFTER = "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks"
-_BEFORE_STATE, _AFTER_STATE = "_optimizer_state_dict_pre_hooks", "_optimizer_state_dict_post_hooks"
-_BEFORE_LOADING = "_optimizer_load_state_dict_pre_hooks"
-_AFTER_LOADING = "_optimizer_load_state_dict_post_hooks"
+_MOMENTS = [
+    f"{what}_{at}" for what in ("step", "state_dict", "load_state_dict") for at in ("pre", "post")
+]
 
 
-def _hook(table: str) -> Callable[..., Handle]:
+def _hook(when: str) -> Callable[..., Handle]:
+    table = f"_optimizer_{when}_hooks"
     return lambda self, hook: Handle(self.fields.setdefault(table, {}), hook)
 
 
@@ -316,12 +320,12 @@ def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
 
     def run(self: Object, *given: Any, **kwargs: Any) -> Any:
         args = (self, *given)
-        for hook in list(self.fields.get(_BEFORE, {}).values()):
+        for hook in _hooks(self, "step_pre"):
             changed = call_value(hook, [self, args, kwargs], {})
             if changed is not None:
                 args, kwargs = changed
         result = step(*args, **kwargs)
-        _called(self, _AFTER, args, kwargs)
+        _called(self, "step_post", args, kwargs)
         return result
 
     return run
@@ -340,12 +344,7 @@ OPTIMIZER = library_class(
         "state_dict": _state_dict,
         "load_state_dict": _load_state_dict,
         "step": _no_step,
-        "register_step_pre_hook": _hook(_BEFORE),
-        "register_step_post_hook": _hook(_AFTER),
-        "register_state_dict_pre_hook": _hook(_BEFORE_STATE),
-        "register_state_dict_post_hook": _hook(_AFTER_STATE),
-        "register_load_state_dict_pre_hook": _hook(_BEFORE_LOADING),
-        "register_load_state_dict_post_hook": _hook(_AFTER_LOADING),
+        **{f"register_{when}_hook": _hook(when) for when in _MOMENTS},
     },
 )
 

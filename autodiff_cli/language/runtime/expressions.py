@@ -179,11 +179,6 @@ def _starred(tree: syntax.Starred, context: Context) -> Run:
 # -- operators ------------------------------------------------------------------------------------
 
 
-def _binary(tree: syntax.BinOp, context: Context) -> Run:
-    COMPILERS[syntax.BinOp] = from_above("runtime.operators.compile_binary")
-    return COMPILERS[syntax.BinOp](tree, context)
-
-
 def _unary(tree: syntax.UnaryOp, context: Context) -> Run:
     operand = compile_expression(tree.operand, context)
     span = tree.span
@@ -288,11 +283,6 @@ def _conditional(tree: syntax.IfExp, context: Context) -> Run:
 # -- calls, attributes, indices -------------------------------------------------------------------
 
 
-def _call(tree: syntax.Call, context: Context) -> Run:
-    COMPILERS[syntax.Call] = from_above("runtime.calling.compile_call")
-    return COMPILERS[syntax.Call](tree, context)
-
-
 def keyword_dict(value: Any, span: Any) -> dict[str, Any]:
     """What `**value` adds to the keyword arguments."""
     if isinstance(value, dict) and all(isinstance(k, str) for k in value):
@@ -303,11 +293,6 @@ def keyword_dict(value: Any, span: Any) -> dict[str, Any]:
 def callee(tree: syntax.Name, context: Context) -> Run:
     """A bare name that is called: unknown ones are unknown operations."""
     return _name(tree, context, unknown_op)
-
-
-def _attribute(tree: syntax.Attribute, context: Context) -> Run:
-    COMPILERS[syntax.Attribute] = from_above("runtime.calling.compile_attribute")
-    return COMPILERS[syntax.Attribute](tree, context)
 
 
 def _subscript(tree: syntax.Subscript, context: Context) -> Run:
@@ -414,7 +399,16 @@ def _formatted(tree: syntax.FormattedValue, context: Context) -> Run:
     return run
 
 
-# Those that live in modules above this one put themselves here when they are first needed.
+def _late(kind: type, place: str) -> Callable[[Any, Context], Run]:
+    """What lives in a module above this one: it gets its place in the table when it is needed."""
+
+    def compile_first(tree: Any, context: Context) -> Run:
+        COMPILERS[kind] = from_above(place)
+        return COMPILERS[kind](tree, context)
+
+    return compile_first
+
+
 COMPILERS: dict[type, Callable[[Any, Context], Run]] = {
     syntax.Name: _name,
     syntax.Constant: _constant,
@@ -424,14 +418,14 @@ COMPILERS: dict[type, Callable[[Any, Context], Run]] = {
     syntax.Set: _set,
     syntax.Dict: _dict,
     syntax.Starred: _starred,
-    syntax.BinOp: _binary,
+    syntax.BinOp: _late(syntax.BinOp, "runtime.operators.compile_binary"),
     syntax.UnaryOp: _unary,
     syntax.BoolOp: _bool,
     syntax.Compare: _compare,
     syntax.IfExp: _conditional,
     syntax.NamedExpr: _named,
-    syntax.Call: _call,
-    syntax.Attribute: _attribute,
+    syntax.Call: _late(syntax.Call, "runtime.calling.compile_call"),
+    syntax.Attribute: _late(syntax.Attribute, "runtime.calling.compile_attribute"),
     syntax.Subscript: _subscript,
     syntax.Slice: _slice,
     syntax.Lambda: _lambda,
