@@ -94,6 +94,7 @@ class AutodiffError(Exception):
     position = -1
     callee = ""
     within = False
+    given: tuple[object, ...] | None = None  # what the exception of an `assert` holds
 
     def __init__(self, diagnostic: Diagnostic):
         super().__init__(diagnostic.message)
@@ -114,6 +115,11 @@ class AutodiffError(Exception):
     def amend(self, **changes: object) -> AutodiffError:
         """Add to the diagnostic in place (a span found by an outer layer, labels, helps)."""
         self.diagnostic = replace(self.diagnostic, **changes)  # type: ignore[arg-type]  # field names checked at run time by replace
+        return self
+
+    def told(self, given: tuple[object, ...]) -> AutodiffError:
+        """The failure, with what a program that catches it gets."""
+        self.given = given
         return self
 
     def __str__(self) -> str:

@@ -931,7 +931,7 @@ def there(text: str) -> list[str]:
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         try:
-            exec(compile(text, "<fuzz>", "exec"), {"__name__": "__main__"})
+            exec(compile(text, "<fuzz>", "exec", dont_inherit=True), {"__name__": "__main__"})
         except SyntaxError as error:
             return [f"SyntaxError {error}"]
         except BaseException as error:

@@ -149,6 +149,9 @@ def _extreme(name: str, symbol: str) -> Callable[..., Any]:
             ):
                 return calls.call("maximum" if name == "max" else "minimum", args, kwargs)
             return calls.call(name, args, kwargs)
+        if "default" in kwargs and len(args) > 1:
+            words = f"Cannot specify a default for {name}() with multiple positional arguments"
+            raise fail("E208", words, help="give one list, or no default")
         values = items_of(args[0]) if len(args) == 1 else list(args)
         if not values:
             if "default" in kwargs:
@@ -241,8 +244,11 @@ def _dict(values: Any = (), **kwargs: Any) -> dict[Any, Any]:
 
 
 def _reversed(values: Any) -> Any:
-    if isinstance(values, Instance) and has(values, "__reversed__"):
-        return _by_python(reversed, values)
+    if isinstance(values, Instance | set | frozenset | Lazy):
+        found = _by_python(reversed, values)
+        return Lazy("reversed", found) if type(found) is reversed else found
+    if isinstance(values, Tensor) and type(values) is not Array:
+        return calls.call("flip", (values, 0), {}) if values.shape else values
     return Lazy("list_reverseiterator", reversed(items_of(values)))
 
 

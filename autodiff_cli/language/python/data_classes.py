@@ -117,6 +117,8 @@ def _dataclass(cls: Any = None, **options: Any) -> Any:
             raise fail("E205", f"dataclass() got an unexpected keyword argument '{name}'",
                        help=f"it takes {', '.join(known)}")  # fmt: skip
     is_set = {name: truth(options.get(name, name in ("init", "repr", "eq"))) for name in known}
+    if is_set["order"] and not is_set["eq"]:
+        raise _wrong("eq must be true if order is true", "ValueError", "leave out eq=False")
     fields: dict[str, Field] = {}
     for base in reversed(cls.line[1:]):
         fields.update(base.names.get(_TABLE, {}))

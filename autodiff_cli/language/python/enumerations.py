@@ -57,7 +57,8 @@ class Enumeration(UserClass):
             return None
         known = cls.names.setdefault("_combined", {})
         if value not in known:
-            known[value] = _member(cls, None, value)
+            parts = [m.fields["name"] for m in cls if m.fields["value"] & value]
+            known[value] = _member(cls, "|".join(parts) or None, value)
         return known[value]
 
     def __iter__(cls) -> Iterator[Any]:
@@ -70,6 +71,9 @@ class Enumeration(UserClass):
         return True
 
     def __contains__(cls, value: Any) -> bool:
+        if not isinstance(value, Object):
+            words = f"unsupported operand type(s) for 'in': '{type(value).__name__}' and 'EnumType'"
+            raise fail("E208", words, help="compare it with the values of the members")
         return isinstance(value, cls)
 
     def get_item(cls, key: Any) -> Any:
@@ -123,6 +127,10 @@ def _member(cls: Any, name: str | None, value: Any) -> Any:
 
 
 def _enumeration(cls: Any) -> Any:
+    for base in cls.line[1:]:
+        if getattr(base, "members", None):
+            words = f"<enum {cls.name!r}> cannot extend {Enumeration.describe(base)}"
+            raise fail("E208", words, help="list all members in one class")
     cls.members = {}
     last: Any = 0
     ignored = (Callee, property, staticmethod, classmethod, UserClass)
@@ -155,10 +163,7 @@ def _next(cls: Any, name: str, last: Any) -> Any:
 def _named(self: Any) -> str:
     name = self.fields["name"]
     if name is None:
-        parts = [m.fields["name"] for m in self.cls if m.fields["value"] & self.fields["value"]]
-        if not parts:
-            return f"{self.cls.name}({self.fields['value']})"
-        name = "|".join(parts)
+        return f"{self.cls.name}({self.fields['value']})"
     return f"{self.cls.name}.{name}"
 
 
@@ -195,7 +200,10 @@ ENUM: Any = Enumeration("Enum", (), {}, fixed=True)
 ENUM.members = {}
 ENUM.finish = staticmethod(_enumeration)
 _METHODS: dict[str, Callable[..., Any]] = {
-    "__repr__": lambda self: f"<{_named(self)}: {represent(self.fields['value'])}>",
+    "__repr__": lambda self: (
+        f"<{self.cls.name}{'.' if self.fields['name'] else ''}{self.fields['name'] or ''}: "
+        f"{represent(self.fields['value'])}>"
+    ),
     "__str__": _named,
     "__format__": lambda self, spec: format(self.describe_text(), spec),
     "__hash__": lambda self: hash(self.fields["name"]),

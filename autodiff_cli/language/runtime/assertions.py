@@ -105,13 +105,19 @@ def compile_assert(tree: syntax.Assert, context: Context) -> Callable[[Scope], A
         STATE.unequal.clear()
         if condition(scope):
             return None
-        words = "" if message is None else f": {text(message(scope))}"
+        given, words = _said(message, scope)
         if isinstance(test, syntax.Call) and close and STATE.unequal:
             failure = _contrasted(*STATE.unequal.pop())
-            raise _unequal(words, failure, test.func.span, *test.args)
-        raise fault("E601 assertion-failed", words=words, span=test.span)
+            raise _unequal(words, failure, test.func.span, *test.args).told(given)
+        raise fault("E601 assertion-failed", words=words, span=test.span).told(given)
 
     return run
+
+
+def _said(message: Any, scope: Scope) -> tuple[tuple[Any, ...], str]:
+    """What the exception holds, and what our message says of it."""
+    given = () if message is None else (message(scope),)
+    return given, "".join(f": {text(value)}" for value in given)
 
 
 def _called(call: syntax.Call) -> str:
@@ -156,13 +162,14 @@ def _compile_comparison(
         except AutodiffError as error:
             between = ((sides[0], left), (sides[1], right))
             raise placed_comparison(error, test.span, between) from None
-        words = f": `{symbol}` is false" if message is None else f": {text(message(scope))}"
+        given, words = _said(message, scope)
         shown = tuple(
             Label(side.span, f"{name}: {_brief(value)}")
             for side, name, value in zip(sides, ("left", "right"), (left, right), strict=True)
         )
         span = test.op_spans[0]
-        raise fault("E601 assertion-failed-comparison", words, span=span, labels=shown)
+        words = words or f": `{symbol}` is false"
+        raise fault("E601 assertion-failed-comparison", words, span=span, labels=shown).told(given)
 
     return run
 
@@ -194,8 +201,9 @@ def _compile_equality(
             raise placed(error, test.span) from None
         if failure is None:
             return None
-        words = "" if message is None else f": {text(message(scope))}"
-        raise _unequal(words, failure, test.op_spans[0], test.left, test.comparators[0])
+        given, words = _said(message, scope)
+        sides = test.left, test.comparators[0]
+        raise _unequal(words, failure, test.op_spans[0], *sides).told(given)
 
     return run
 

@@ -38,6 +38,11 @@ def _clauses(tree: Any, context: Context) -> tuple[Context, list[Clause]]:
     return inner, clauses
 
 
+def _own_scope(scope: Scope, context: Context) -> Scope:
+    """Where the names of a comprehension are; like methods it does not see those of its class."""
+    return Scope(scope.outer if context.in_class else scope)
+
+
 def _comprehension(
     tree: Any, context: Context, results: list[syntax.Node]
 ) -> Callable[[Scope], list[Any]]:
@@ -47,7 +52,7 @@ def _comprehension(
     single = parts[0] if len(parts) == 1 else None
 
     def run(scope: Scope) -> list[Any]:
-        own = Scope(scope)
+        own = _own_scope(scope, context)
         found: list[Any] = []
         _loop(0, scope, own, found)
         return found
@@ -100,7 +105,8 @@ def compile_generator(tree: syntax.GeneratorExp, context: Context) -> Run:
                     yield result(own)
 
     def run(scope: Scope) -> Lazy:
-        return Lazy("generator", items(0, clauses[0][1](scope), Scope(scope)), function="<genexpr>")
+        steps = items(0, clauses[0][1](scope), _own_scope(scope, context))
+        return Lazy("generator", steps, function="<genexpr>")
 
     return run
 

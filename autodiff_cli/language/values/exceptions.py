@@ -161,7 +161,8 @@ def caught(error: AutodiffError, wanted: list[UserClass]) -> ErrorValue | None:
         if any(one in cls.line for one in wanted):
             if isinstance(error, Raised):
                 return error.value
-            value: ErrorValue = cls(_words(error, cls.name))
+            given = error.given
+            value: ErrorValue = cls(*((_words(error, cls.name),) if given is None else given))
             return value
     return None
 

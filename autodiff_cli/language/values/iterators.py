@@ -16,7 +16,7 @@ from .operations import binary, compare, equal, items_of, iterate, truth
 from .providers import from_above
 from .subscripts import index, slice_part
 from .user_classes import UserClass, special
-from .values import Builtin, TypeName
+from .values import Builtin, TypeName, has
 
 
 class Lazy:
@@ -60,7 +60,10 @@ class Lazy:
             known = isinstance(given, ErrorValue)
             error = given if known else error(*([] if given is None else [given]))
         given = Raised(error, STATE.span) if isinstance(error, ErrorValue) else raised[-1]
-        return self.resume(self._own("throw"), given)
+        try:
+            return self.resume(self._own("throw"), given)
+        except AutodiffError as left:  # of a body that has not begun
+            raise from_above("runtime.generator_functions.outside_generator")(left) from None
 
     def close(self) -> None:
         """`generator.close()`."""
@@ -124,7 +127,11 @@ def make_iterator(value: Any, *sentinel: Any) -> Any:
         return value
     method = special(value, "__iter__")
     if method is not None:
-        return call_value(method, [], {})
+        found = call_value(method, [], {})
+        if not has(found, "__next__"):
+            words = f"iter() returned non-iterator of type '{type(found).__name__}'"
+            raise fail("E208", words, help="return iter(...) of a list, or define `__next__`")
+        return found
     return Lazy(f"{type(value).__name__}_iterator", iterate(value))
 
 
