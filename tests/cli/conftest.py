@@ -13,6 +13,7 @@ import jsonschema
 import pytest
 
 import autodiff_cli.render as render
+from autodiff_cli.cli import waiting
 from autodiff_cli.cli.main import main
 from autodiff_cli.cli.streams import Environment
 
@@ -70,6 +71,8 @@ Cli = Callable[..., Result]
 def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
     """Call the command in an empty folder with `demo.expr` in it."""
     monkeypatch.chdir(tmp_path)
+    # On a busy machine a sign of life would appear in what is compared.
+    monkeypatch.setattr(waiting, "PATIENCE", 3600.0)
     (tmp_path / "demo.expr").write_text(DEMO)
 
     def call(
