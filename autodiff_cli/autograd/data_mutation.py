@@ -16,15 +16,6 @@ from ..graph.state import STATE, grad_mode
 from ..graph.walk import bodies, bottom_up, walk
 
 
-class Content:
-    """What memory holds now."""
-
-    __slots__ = ("node",)
-
-    def __init__(self, node: Node):
-        self.node = node
-
-
 def note(node: Node, holder: Any, memory: bool = True, by: Node | None = None) -> None:
     """Remember that the values of a node are those of `holder.node` from now on. `memory`: whoever
     looks there sees it, not only who saved the tensor itself; `by` changed it, and has kept it."""

@@ -11,6 +11,7 @@ from ..graph.registry import F
 from ..ops.kernels.indices import check_weak
 from .handles import wrap_view
 from .tensor import Tensor
+from .views import single
 
 
 def write_index(tensor: Tensor, index: Any, value: Tensor | bool | int | float) -> None:
@@ -30,6 +31,9 @@ def write_index(tensor: Tensor, index: Any, value: Tensor | bool | int | float) 
             view.write(view.node)
         return
     node, advanced = basic_part(whole, items, skip_whole=True)
+    if value is tensor and advanced is None and node.shape == whole.shape and not single(whole):
+        tensor.count_change()
+        return
     given = value.node if isinstance(value, Tensor) else number(value)
     check_weak(given, whole.dtype)
     if given.weak or (given.numel == 1 and _by_one_mask(items)):
@@ -48,14 +52,11 @@ def write_index(tensor: Tensor, index: Any, value: Tensor | bool | int | float) 
         tensor.write(
             F.copy_over(whole, given) if isinstance(value, Tensor) else F.fill_over(whole, given),
             source=source,
-            fills=not isinstance(value, Tensor),
         )
         return
     if source is not None and source.shape != node.shape:
         source = None  # what is expanded is not checked
-    wrap_view(node, tensor).write(
-        _spread(given, node.shape), source=source, fills=not isinstance(value, Tensor)
-    )
+    wrap_view(node, tensor).write(_spread(given, node.shape), source=source)
 
 
 def _by_one_mask(items: list[Any]) -> bool:

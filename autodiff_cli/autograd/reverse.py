@@ -230,9 +230,7 @@ class Pass:
             function_hooks.visit(self, node, g)
         elif STATE.grad and "slope has a name" in op.properties:
             for x, gx in self.apart(node, g).items():
-                if gx.requires_grad and gx is not g:
-                    gx.mark().name = node.grad_name.replace("Backward", "BackwardBackward")
-                self.give(x, gx)
+                self.give(x, _named_slope(node, x, gx, g))
         else:
             self.differentiate(node, g)
 
@@ -390,6 +388,15 @@ class Pass:
         for x, gx in _until(Pass([(body, g)], wanted, self.create_graph, True)).items():
             self.give(x, gx)
         return True
+
+
+def _named_slope(node: Node, x: Node, gx: Node, g: Any) -> Node:
+    """A cotangent under PyTorch's name: computed of `x`, whether its value depends on it or not."""
+    made = node.grad_name.partition("Backward")
+    if made[1]:
+        gx = F.depends(gx, x) if gx is g or not gx.requires_grad else gx
+        gx.mark().name = f"{made[0]}BackwardBackward0"
+    return gx
 
 
 def _until(run: Pass) -> dict[Node, Node]:

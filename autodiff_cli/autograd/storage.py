@@ -25,21 +25,33 @@ class Counter:
         self.inferred = inferred
 
 
+class Content:
+    """What view steps show of memory now."""
+
+    __slots__ = ("steps", "storage")
+
+    def __init__(self, storage: Storage, steps: tuple[Step, ...]):
+        self.storage, self.steps = storage, steps
+
+    @property
+    def node(self) -> Node:
+        return self.storage.seen_through(self.steps)
+
+
 class Storage:
     """Memory that several tensors look at: the node of the whole, and how often it was replaced.
     `apart` has the nodes of detached views that have got a history of their own, by the identity of
     the step that detached them, each with the version it shows. `aliased`: tensors with other
-    counters look at it too; `content` is for who wants to know what it holds later."""
+    counters look at it too. `part`: what was written last through a view, and the steps to that."""
 
-    __slots__ = ("__weakref__", "aliased", "apart", "content", "node", "part", "version")
+    __slots__ = ("__weakref__", "aliased", "apart", "node", "part", "version")
 
     def __init__(self, node: Node):
         self.node = node
         self.version = 0
         self.aliased = False
-        self.content: data_mutation.Content | None = None
         self.apart: dict[int, tuple[Step, Node, int]] = {}
-        self.part: Node | None = None  # what was written last through a view
+        self.part: tuple[Node, tuple[Step, ...]] | None = None
 
     def seen_through(self, steps: Iterable[Step]) -> Node:
         """What view steps show of the memory now."""
@@ -59,14 +71,13 @@ class Storage:
         """Hold other values."""
         self.node = node
         self.version += 1
-        if self.content is not None:
-            self.content.node = node
 
     def note_change(self, by: Node | None) -> None:
         """Let rules that read what the memory held see what it will hold."""
-        if self.content is None:
-            self.content = data_mutation.Content(self.node)
-        data_mutation.note(self.node, self.content, by=by)
+        data_mutation.note(self.node, Content(self, ()), by=by)
+        if self.part is not None:
+            node, steps = self.part
+            data_mutation.note(node, Content(self, steps), by=by)
 
     def set_apart(self, step: Step, node: Node) -> None:
         """Give what a detaching step shows a history of its own."""

@@ -186,7 +186,7 @@ class Tensor:
             else:
                 self.accumulator = self.accumulator or Unkept()
                 node = leaf(node, self.accumulator)
-        if not invalid:
+        if not invalid and node.requires_grad:
             self.known_changes = self.version
         kept = not (changed and steps) or id(steps.last) in storage.apart
         if not kept and node.requires_grad and node.op.view:
@@ -422,7 +422,7 @@ class Tensor:
             if not any(step[0].key == "data_alias" for step in self.steps):
                 mark_overwritten(storage.node, by, version)
                 if storage.part is not None:
-                    mark_overwritten(storage.part, by, version)
+                    mark_overwritten(storage.part[0], by, version)
                 for step, own, _ in storage.apart.values():
                     if step[0].key != "data_alias":
                         mark_overwritten(own, by, version)
@@ -476,7 +476,8 @@ class Tensor:
             if whole.requires_grad:
                 content = revalued(whole, content)
         storage.put(content)
-        storage.part = node if node.requires_grad and node.op.vjp_rule is not None else None
+        recorded = node.requires_grad and node.op.vjp_rule is not None
+        storage.part = (node, steps) if recorded else None
         if own is not None:
             storage.set_apart(steps[cut - 1], own)
 

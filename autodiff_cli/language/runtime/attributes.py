@@ -16,7 +16,7 @@ import numpy as np
 from ...autograd import calls, gradients
 from ...autograd.handles import wrap_view
 from ...autograd.tensor import Array, GradSlot, Tensor, as_array
-from ...autograd.views import base_of, first_place
+from ...autograd.views import base_of, first_place, single
 from ...errors import AutodiffError, Diagnostic, fail, fault, refused
 from ...graph.dtypes import is_float
 from ...graph.node import Node
@@ -399,6 +399,9 @@ def _copy_(tensor: Tensor, src: Any, non_blocking: Any = False) -> Tensor:
     if isinstance(src, list) and STATE.python:
         raise fault("E208 copy-copies-tensor-not")
     node = src.node if isinstance(src, Tensor) else to_tensor(src)
+    if src is tensor and not single(tensor.node):
+        tensor.count_change()
+        return tensor
     source = src if isinstance(src, Tensor) and src is not tensor else None
     tensor.write(F.copy_over(tensor.node, node), source=source)
     return tensor
@@ -474,7 +477,14 @@ def _tolist(tensor: Tensor) -> Any:
 def _masked_scatter_(tensor: Tensor, mask: Any, source: Any) -> Tensor:
     """`x.masked_scatter_(mask, x)` reads what it has written already, as PyTorch does."""
     bools = isinstance(mask, Tensor) and mask.dtype.kind == "b"
-    if source is tensor and bools and is_contiguous(tensor.node):
+    own = source is tensor or (
+        isinstance(source, Tensor)
+        and source.storage is tensor.storage is not None
+        and first_place(source) == first_place(tensor)
+        and source.node.numel == tensor.node.numel
+        and is_contiguous(source.node)
+    )
+    if own and bools and is_contiguous(tensor.node):
         values = value_of(tensor.node).ravel().copy()
         places = np.flatnonzero(np.broadcast_to(value_of(mask.node), tensor.shape))
         read = values.copy()

@@ -27,6 +27,10 @@ def spread(g: Node, input: Node, dim: Dims) -> Node:
     return F.expand(restored(g, input, dim) if g.shape else g, input.shape)
 
 
+# PyTorch computes the slope by a function of its own, of the operands too.
+NAMED_SLOPE = frozenset({"slope has a name"})
+
+
 def flat(g: Node, on: Node, name: str) -> Node:
     """A cotangent that does not change with `on`, but that PyTorch computes from it: when it may be
     differentiated again it requires grad, and the gradient of `on` is zeros instead of missing."""

@@ -12,7 +12,7 @@ from ...graph.op import cast, known, value_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.sizes import shape_text
-from ..kernels.rules import require_constant
+from ..kernels.rules import NAMED_SLOPE, require_constant
 
 NN = "nn.functional."
 
@@ -93,7 +93,7 @@ def nll_loss(
     ),
     public=False,
     samples=[S(t(2, 3), ints(2))],
-    properties=frozenset({"one edge"}),
+    properties=NAMED_SLOPE | {"one edge"},
     phrase="minus the weight of each class at its target, divided by what the mean divides by",
 )
 def nll_loss_reduced(

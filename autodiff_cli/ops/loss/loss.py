@@ -15,7 +15,7 @@ from ...graph.op import cast, known, value_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.sizes import shape_text
-from ..kernels.rules import require_constant
+from ..kernels.rules import NAMED_SLOPE, require_constant
 
 NN = "nn.functional."
 MODES = (
@@ -127,6 +127,7 @@ def l1_loss(
     name=NN + "mse_loss",
     samples=MODES,
     errors=[Bad("E302", t(2, 3), t(2)), Bad("E307", ints(2), ints(2))],
+    properties=NAMED_SLOPE,
     phrase="2 * (input - target), divided by their number for the mean",
 )
 def mse_loss(
@@ -217,6 +218,7 @@ def smooth_l1_loss_curved(input: Tensor, target: Tensor, *, reduction: Word, bet
     name=NN + "huber_loss",
     samples=(*MODES, S(t(2, 3), t(2, 3), delta=0.5)),
     errors=[Bad("E504", t(2), t(2), delta=0.0)],
+    properties=NAMED_SLOPE,
     phrase="the difference, cut at -delta and delta, divided by their number for the mean",
 )
 def huber_loss(input: Tensor, target: Tensor, reduction: Word = "mean", delta: float = 1.0):

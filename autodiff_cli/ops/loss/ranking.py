@@ -12,7 +12,7 @@ from ...graph.params import node_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.sizes import shape_text
-from ..kernels.rules import require_constant
+from ..kernels.rules import NAMED_SLOPE, require_constant
 
 NN = "nn.functional."
 
@@ -190,7 +190,7 @@ def _soft_elements(product):
         S(t(2, 3), _signs(2, 3), reduction="sum"),
         S(t(2), _signs(2), reduction="none"),
     ],
-    properties=frozenset({"one edge"}),
+    properties=NAMED_SLOPE | {"one edge"},
     phrase="-y * sigmoid(-y * x), divided by their number for the mean",
 )
 def soft_margin_loss(

@@ -16,6 +16,7 @@ from ...graph.declare import Any, Ints, Size, Tensor, composite, function, opaqu
 from ...graph.registry import F
 from ...graph.samples import Bad, S, t
 from ..kernels.columns import Canvas, Memory, Steps, blocks, columns_of, positive, rows_of
+from ..kernels.rules import NAMED_SLOPE
 from ..kernels.windows import spread, whole_numbers
 
 NN = "nn.functional."
@@ -137,7 +138,7 @@ def _with_bias(out, bias):
 
 @composite(
     public=False,
-    properties=frozenset({"three edges"}),
+    properties=NAMED_SLOPE | {"three edges"},
     phrase="the input: g convolved back; the weight: the input correlated with g",
 )
 def convolution(

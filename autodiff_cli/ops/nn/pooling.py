@@ -17,7 +17,7 @@ from ...graph.dtypes import INT64
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.shapes import count
-from ..kernels.rules import flat
+from ..kernels.rules import NAMED_SLOPE
 from ..kernels.windows import lead_shape, pooled_size, spread, tap, taps
 
 NN = "nn.functional."
@@ -149,7 +149,7 @@ def _max_name(input, rules):
     grad_fn=_max_name,
     shape=lambda input, rules: (_pooled_shape(input, rules), input.dtype),
     samples=[S(t(2, 5), (("max", 2, 2, 2, 0, 1),))],
-    properties=frozenset({"selects", "samplewise"}),
+    properties=NAMED_SLOPE | {"selects", "samplewise"},
     kink=lambda input, rules: F.gaps_of_last(input, len(rules)),
     phrase="the largest element of each window gets the upstream gradient",
 )
@@ -159,8 +159,7 @@ def max_windows(input: Tensor, rules: Any):
 
 @max_windows.vjp
 def _(g, out, input, rules):
-    found = F.unpool(g, F.max_window_indices(input, rules), input.shape[-len(rules) :])
-    return (flat(found, input, _max_name(input, rules)[:-1] + "Backward0"),)
+    return (F.unpool(g, F.max_window_indices(input, rules), input.shape[-len(rules) :]),)
 
 
 @opaque(
@@ -341,6 +340,7 @@ def _declare_adaptive(n):
 @composite(
     public=False,
     grad_fn=lambda input, rules: f"AdaptiveAvgPool{len(rules)}DBackward0",
+    properties=NAMED_SLOPE,
     phrase="every element of a window gets an equal share of the upstream gradient",
 )
 def adaptive_mean(input: Tensor, rules: Any):
@@ -354,6 +354,7 @@ def adaptive_mean(input: Tensor, rules: Any):
 @composite(
     public=False,
     grad_fn=lambda input, rules, divisor=None: f"AvgPool{len(rules)}DBackward0",
+    properties=NAMED_SLOPE,
     phrase="every element of a window gets an equal share of the upstream gradient",
 )
 def mean_windows(input: Tensor, rules: Any, divisor: float | None = None):

@@ -14,7 +14,7 @@ from ...graph.declare import Dim, Flag, Scalar, Tensor, composite, function, poi
 from ...graph.op import constant, value_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
-from ..kernels.rules import flat, random_stream, refuse_bools, require_float
+from ..kernels.rules import NAMED_SLOPE, flat, random_stream, refuse_bools, require_float
 
 ALL = (S(t(2, 3)), S(t()))
 KINKS = (S(t(2, 3)), S(t(values=[-1.0, 0.0, 0.5, 1.0, 3.0, -3.0]), order=0, because="kinks"))
@@ -54,10 +54,9 @@ def _to_bounds(input, low, high):
 
 @composite(
     name="nn.functional.leaky_relu",
-    vjp=lambda g, out, input, slope, inplace: flat(
-        F.where(F.gt(input, 0), g, g * slope), input, "LeakyReluBackwardBackward0"
-    ),
+    vjp=lambda g, out, input, slope, inplace: F.where(F.gt(input, 0), g, g * slope),
     samples=[*KINKS, S(t(3), 0.2)],
+    properties=NAMED_SLOPE,
     kink=lambda input, *rest: F.abs(input),
     phrase="passes where the input is positive, times negative_slope below",
 )
@@ -144,7 +143,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: Flag = False):
     inplace=True,
     samples=KINKS,
     kink=lambda input, *rest: F.abs(input),
-    properties=frozenset({"slope has a name"}),
+    properties=NAMED_SLOPE,
     phrase="passes where the input is positive, times the drawn slope below",
 )
 def rrelu(
@@ -211,15 +210,13 @@ def prelu(input: Tensor, weight: Tensor):
     aliases=_functional("threshold"),
     inplace=True,
     method=False,
-    vjp=lambda g, out, input, threshold, value, inplace: flat(
-        F.where(F.le(input, threshold), 0, g), input, "ThresholdBackwardBackward0"
-    ),
+    vjp=lambda g, out, input, threshold, value, inplace: F.where(F.le(input, threshold), 0, g),
     samples=[
         S(t(2, 3), 0.5, -1.0),
         S(t(values=[0.5, 1.0]), 0.5, 2.0, order=0, because="at the kink"),
     ],
     kink=lambda input, threshold, *rest: F.abs(input - threshold),
-    properties=frozenset({"clamps"}),
+    properties=NAMED_SLOPE | {"clamps"},
     phrase="passes where the input is above the threshold",
 )
 def threshold(input: Tensor, threshold: float, value: float, inplace: Flag = False):
@@ -246,13 +243,11 @@ def _within(input, bound):
 @composite(
     name="nn.functional.hardtanh",
     samples=[*KINKS, S(t(3), -0.5, 0.5)],
-    vjp=lambda g, out, input, low, high, inplace: flat(
-        F.where(F.logical_and(F.gt(input, low), F.lt(input, high)), g, 0),
-        input,
-        "HardtanhBackwardBackward0",
+    vjp=lambda g, out, input, low, high, inplace: F.where(
+        F.logical_and(F.gt(input, low), F.lt(input, high)), g, 0
     ),
     kink=lambda input, low, high, *rest: _to_bounds(input, low, high),
-    properties=frozenset({"clamps"}),
+    properties=NAMED_SLOPE | {"clamps"},
     phrase="passes between the bounds",
 )
 def hardtanh(input: Tensor, min_val: Scalar = -1.0, max_val: Scalar = 1.0, inplace: Flag = False):
@@ -311,19 +306,17 @@ def hardswish(input: Tensor, inplace: Flag = False):
     return _held(input, -3, 3, input * (input + 3) / 6, 0.0, input)
 
 
-def _shrunk_vjp(name):
-    return lambda g, out, input, lambd: flat(
-        F.where(F.logical_or(F.lt(input, -lambd), F.gt(input, lambd)), g, 0), input, name
-    )
+def _shrunk_vjp(g, out, input, lambd):
+    return (F.where(F.logical_or(F.lt(input, -lambd), F.gt(input, lambd)), g, 0),)
 
 
 @composite(
     name="nn.functional.softshrink",
-    vjp=_shrunk_vjp("SoftshrinkBackwardBackward0"),
+    vjp=_shrunk_vjp,
     samples=[*KINKS, S(t(3), 1.0)],
     errors=[Bad("E205", t(2), -1.0)],
     kink=lambda input, lambd: _to_bounds(input, -lambd, lambd),
-    properties=frozenset({"clamps"}),
+    properties=NAMED_SLOPE | {"clamps"},
     phrase="passes where the input is outside of the band",
 )
 def softshrink(input: Tensor, lambd: float = 0.5):
@@ -337,10 +330,10 @@ def softshrink(input: Tensor, lambd: float = 0.5):
 
 @composite(
     aliases=_functional("hardshrink"),
-    vjp=_shrunk_vjp("HardshrinkBackwardBackward0"),
+    vjp=_shrunk_vjp,
     samples=[*KINKS, S(t(3), 1.0)],
     kink=lambda input, lambd: _to_bounds(input, -lambd, lambd),
-    properties=frozenset({"clamps"}),
+    properties=NAMED_SLOPE | {"clamps"},
     phrase="passes where the input is outside of the band",
 )
 def hardshrink(input: Tensor, lambd: float = 0.5):

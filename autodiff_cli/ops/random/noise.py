@@ -6,7 +6,7 @@ from ...graph.declare import Any, Flag, Tensor, opaque
 from ...graph.op import number
 from ...graph.registry import F
 from ...graph.samples import S, t
-from ..kernels.rules import flat
+from ..kernels.rules import NAMED_SLOPE
 
 
 def _zeros(x):
@@ -34,10 +34,8 @@ def _(g, out, values, first, second, grad_fn):
     public=False,
     grad_fn=lambda input, noise, inplace: f"RreluWithNoiseBackward{int(inplace)}",
     samples=[S(t(2, 3), t(2, 3, low=0.1, high=0.3, grad=False))],
-    vjp=lambda g, out, input, noise, inplace: (
-        flat(g * noise, input, "RreluWithNoiseBackwardBackward0"),
-        None,
-    ),
+    vjp=lambda g, out, input, noise, inplace: (g * noise, None),
+    properties=NAMED_SLOPE,
 )
 def rrelu_with_noise(input: Tensor, noise: Tensor, inplace: Flag = False):
     """The input times slopes drawn for it."""

@@ -102,7 +102,7 @@ def cumprod(input: Tensor, dim: Dim, *, dtype: Dtype | None = None):
 
 @cumprod.vjp
 def _(g, out, input, dim, dtype):
-    if not input.shape:
+    if input.numel < 2:
         return (g,)
     zeros, safe = without_zeros(input)
     carried = F.mul(backwards(input, g, dim), shifted(out, dim, 1.0))

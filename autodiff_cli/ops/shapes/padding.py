@@ -11,6 +11,7 @@ from ...graph.op import constant, number
 from ...graph.registry import F
 from ...graph.samples import Bad, S, t
 from ..kernels.indices import check_number
+from ..kernels.rules import NAMED_SLOPE
 
 # -- a constant around the tensor ------------------------------------------------------------------
 
@@ -111,6 +112,7 @@ def _continued_name(input, pad, mode):
     shape=_continued_shape,
     public=False,
     grad_fn=_continued_name,
+    properties=NAMED_SLOPE,
     samples=[S(t(1, 2, 4), (2, 1), mode) for mode in _MODES],
 )
 def continued(input: Tensor, pad: Ints, mode: str):
