@@ -60,9 +60,12 @@ class Lazy:
             known = isinstance(given, ErrorValue)
             error = given if known else error(*([] if given is None else [given]))
         given = Raised(error, STATE.span) if isinstance(error, ErrorValue) else raised[-1]
+        over = getattr(self.source, "gi_frame", None) is None
         try:
             return self.resume(self._own("throw"), given)
         except AutodiffError as left:  # of a body that has not begun
+            if over:
+                raise
             raise from_above("runtime.generator_functions.outside_generator")(left) from None
 
     def close(self) -> None:
