@@ -6,8 +6,9 @@ marked as not verified.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Container, Mapping
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +34,8 @@ from ..symbolic.expression import Expression, Infix, Name, expression_of, text
 from ..symbolic.latex import latex, name
 from ..symbolic.lets import cost_of, mapped, renamed
 from ..symbolic.terms import NoFormula
+from ..transform.torch_source import Made
+from ..transform.torch_source import Recording as Recorder
 from .choosing import variables
 from .model import Request
 from .naming import Names
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from ..language.program.variables import Variable
 
 LONGEST = 2000  # characters of a formula
+MOST_NODES = 60  # of a result whose code has the formulas of its gradients
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,25 +78,64 @@ class Derived(Ended):
     order: int = 1
     whole: bool = False  # of a result with axes
     derivatives: tuple[Derivative, ...] = ()
+    code: str = ""  # stand-alone, where it was asked for
+    data: dict[str, np.ndarray] = field(default_factory=dict)  # what it reads from a file
 
 
 def derive_source(
     source: Source, options: Options, request: Request, raw: bool = False, order: int = 1,
-    steps: bool = False,
+    steps: bool = False, to: str | None = None, beside: str | None = None,
 ) -> Derived:  # fmt: skip
     """Run a program and write down the derivatives of what it differentiates; `raw`: as the rules
     gave them. Of order 2 for every pair of names; of a result with axes, where it is named and
     nothing multiplies it, its Jacobians. `steps`: how they come about."""
     whole = request.of is not None and order == 1 and options.grad_output is None
 
+    recording = Recorder() if to == "torch" else None
+
     def make(program: Observed, seeds: Seeds, objective: str) -> Derived:
         with untouched([node for pair in seeds for node in pair]), grad_mode(False):
+            if to is not None:
+                made = recording.made if recording is not None else None
+                return _exported(program, seeds, objective, request, raw, to, beside, made)
             return _derived(program, seeds, objective, request, raw, order, whole, steps)
 
-    return under_observation(
-        source, options, request, make, lambda error: Derived(source.name, error=error),
-        whole=whole,
-    )  # fmt: skip
+    with recording or nullcontext():
+        return under_observation(
+            source, options, request, make, lambda error: Derived(source.name, error=error),
+            whole=whole,
+        )  # fmt: skip
+
+
+def _exported(
+    program: Observed, seeds: Seeds, objective: str, request: Request, raw: bool, to: str,
+    beside: str | None, made: dict[Node, Made] | None,
+) -> Derived:  # fmt: skip
+    from .export import Exported
+
+    recording = recorded(seeds)
+    units = Units(recording)
+    names = Names(program, recording, units.visible(), program.assigned, units.through)
+    of = objective or " + ".join(names[n] for n, _ in seeds)
+    warnings: list[Diagnostic] = []
+    wanted = variables(program, recording, names, units, request.wrt, of, warnings)
+    context = _Context(program, recording, names, [v.node for v in wanted], of)
+    found, lets = {}, []
+    for v in wanted:
+        gradient = recording.used[v.node]
+        if to != "torch" and not raw and len(recording.nodes) <= MOST_NODES:
+            with suppress(AutodiffError):
+                formula, verified = context.found([v.node], gradient, raw, v.name, 1)
+                built, named = context.built(formula)
+                if verified and isinstance(built, Tensor):
+                    gradient = built.node
+                    lets += named
+        found[context.short.get(v.node, v.name)] = v.node, gradient
+    own = [(shown, node) for node, shown in context.short.items() if node.op is LEAF]
+    current = [(name, tensor.node) for name, tensor in names.tensors.items()]
+    assigned = [*own, *current, *program.assigned, *lets]
+    code, data = Exported(seeds, of, found, assigned, program.source.name, made).text(to, beside)
+    return Derived(program.source.name, of, name(of), code=code, data=data, warnings=warnings)
 
 
 def _derived(
@@ -171,7 +214,7 @@ class _Context:
         nodes = [v.node for v in pair]
         called = [self.short.get(v.node, v.name) for v in pair]
         shown = ",".join(called)
-        found, verified = self._found(nodes, gradient, raw, shown, order)
+        found, verified = self.found(nodes, gradient, raw, shown, order)
         rest, lets, cost = found
         return Derivative(
             shown, text(rest, 0, not raw), latex(rest), r", ".join(map(name, called)),
@@ -179,7 +222,7 @@ class _Context:
             tuple((n, text(part, 0, True), latex(part)) for n, part in lets), cost,
         )  # fmt: skip
 
-    def _found(
+    def found(
         self, nodes: list[Node], gradient: Node, raw: bool, wrt: str, order: int
     ) -> tuple[Formula, bool]:
         """The formula of a gradient, and whether it was found to give it."""
@@ -243,6 +286,11 @@ class _Context:
             return derivation(result, variable, names, change)
         except NoFormula as error:
             raise self._none(error.node, result, wrt) from None
+
+    def built(self, formula: Formula) -> tuple[Any, list[tuple[str, Node]]]:
+        """A formula as a graph of the program's values, and its parts that have names."""
+        with grad_mode(True):  # else what is looked at would be leaves
+            return _built(formula, {**self.values, **self.ends, **self.short}, lambda node: node)
 
     def _none(self, node: Node | None, gradient: Node, wrt: str) -> AutodiffError:
         node = node or gradient
@@ -314,25 +362,34 @@ def _shortened(known: dict[Node, str]) -> dict[Node, str]:
     }
 
 
-def _compared(formula: Formula, gradient: Node, names: Mapping[Node, str]) -> bool | None:
+def _built(
+    formula: Formula, names: Mapping[Node, str], shown: Callable[[Node], Node]
+) -> tuple[Any, list[tuple[str, Node]]]:
+    """The value of a formula, and its parts that have names; `shown` gives what to read."""
     scope = Scope(None, True)
     places: dict[str, str] = {}
-    for node, shown in names.items():
-        place = places.setdefault(shown, f"v{len(places)}_")
-        scope.names[place] = Tensor(constant(value_of(node)))
+    for node, text_ in names.items():
+        scope.names[places.setdefault(text_, f"v{len(places)}_")] = Tensor(shown(node))
     before, STATE.python = STATE.python, False  # formulas have the names of native programs
     try:
         for let, part in formula.lets:
             scope.names[let] = _evaluated(renamed(part, places), scope)
         result = _evaluated(renamed(formula.shown, places), scope)
+    finally:
+        STATE.python = before
+    lets = [(let, scope.names[let]) for let, _ in formula.lets]
+    return result, [(let, part.node) for let, part in lets if isinstance(part, Tensor)]
+
+
+def _compared(formula: Formula, gradient: Node, names: Mapping[Node, str]) -> bool | None:
+    try:
+        result, _ = _built(formula, names, lambda node: constant(value_of(node)))
     except AutodiffError as error:
         if error.code == "E508":
             raise
         return None
     except (RecursionError, ValueError):
         return None
-    finally:
-        STATE.python = before
     found = result.numpy() if isinstance(result, Tensor) else np.asarray(result)
     expected = value_of(gradient)
     if found.shape != expected.shape:

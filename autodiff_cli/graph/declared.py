@@ -55,6 +55,9 @@ class Declared:
         # What stands for it in PyTorch where its public name does not: a path below `torch` and
         # the function that arranges the arguments, or a body in ops that do have a name there.
         self.counterpart: Any = None
+        # What it is in NumPy, where its kernel does not say it best: an expression in the names of
+        # its parameters and `shape`, that of the result; or a function of the arguments for one.
+        self.numpy: Any = None
         self.only_tensors = -1
         self.arity = 0
         self.known: dict[tuple[Any, ...], Known] | None = None

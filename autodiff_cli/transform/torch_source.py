@@ -126,27 +126,40 @@ class Call:
         return f"torch.{self.path}({', '.join(args)})"
 
 
-class TorchSource:
-    """The source that computes nodes: its `lines`, the `data` that they read by name, and the
-    `leaves` among those."""
+class GraphSource:
+    """Source that computes nodes: its `lines`, and the `data` that they read by name."""
 
-    def __init__(self, made: dict[Node, Made] | None = None):
+    def __init__(self) -> None:
         self.lines: list[str] = []
         self.data: dict[str, Any] = {}
-        self.leaves: list[str] = []
-        self._made = made or {}
-        self.names: dict[Any, str] = {}
+        self.names: dict[Any, Any] = {}
 
-    def name(self, node: Node) -> str:
-        """The name of a node; what it is computed from is written first. W602 names an op that
-        PyTorch has no function for."""
+    def name(self, node: Node) -> Any:
+        """What stands for a node; what it is computed from is written first."""
         call = cache(self._call)
         for thing in bottom_up(node, lambda thing: call(thing).needs(), self.names):
             self._write(thing, call(thing))
         return self.names[node]
 
+    def _call(self, thing: Any) -> Any:
+        raise NotImplementedError
+
+    def _write(self, thing: Any, call: Any) -> None:
+        raise NotImplementedError
+
+
+class TorchSource(GraphSource):
+    """The source in PyTorch, and the `leaves` among the data. W602 names an op that PyTorch has no
+    function for. Nodes of `called` have names of their own."""
+
+    def __init__(self, made: dict[Node, Made] | None = None, called: dict[Node, str] | None = None):
+        super().__init__()
+        self.leaves: list[str] = []
+        self._made = made or {}
+        self._called = called or {}
+
     def _write(self, thing: Any, call: Call) -> None:
-        name = f"v{len(self.names)}"
+        name = self._called.get(thing) or f"v{len(self.names)}"
         if not call.args and not call.path:
             self.data[name] = value_of(thing)
             if thing.requires_grad:

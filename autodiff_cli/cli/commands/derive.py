@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Exit
-from ..options import Command, Option, shared, whole
+from ..options import Command, Option, choice, shared, whole
 from ..runner import both_given, run_programs
 from ..streams import Environment
 from .explain import Documents
@@ -21,6 +22,7 @@ EXAMPLES = """\
   autodiff derive model.expr --wrt W --raw
   autodiff derive demo.expr --statements -o demo.txt
   autodiff derive -e 'w = [1, 2]; loss = sum(w**3)' --order 2
+  autodiff derive model.py --to numpy -o gradients.py
 """
 
 OPTIONS = (
@@ -30,12 +32,18 @@ OPTIONS = (
     Option(("--steps",), "steps", "How each formula comes about, rule by rule."),
     Option(("--simplify",), "simplify", "Add like terms and multiply factors (the default)."),
     Option(("--raw",), "raw", "As the derivative rules gave it."),
+    Option(("--to",), "to", "Stand-alone code of the result and its gradients that checks itself "
+           "when it is run; or latex, expr.", "FORM",
+           choice("numpy", "torch", "jax", "latex", "expr")),
     *shared("wrt", "grad_output", "format", "out"),
 )  # fmt: skip
 
 
 def derive(values: dict[str, Any], files: list[str], env: Environment) -> int:
     """The derivatives of every program of a command line; the worst exit code."""
+    form = {"latex": "latex", "expr": "statements"}.get(values["to"])
+    if form:
+        values |= {form: True, "to": None}
     for pair in (("latex", "statements"), ("simplify", "raw")):
         if both_given(env, "derive", *[flag for flag in pair if values[flag]]):
             return Exit.USAGE
@@ -68,10 +76,20 @@ class Deriver(Documents):
         from ...explain.model import Request
 
         request = Request(self.values["loss"], self.values["wrt"])
+        values = self.values
+        beside = None
+        if self.to_file and values["to"]:
+            beside = os.path.splitext(os.path.basename(str(self.out)))[0] + ".npz"
         return derive_source(
-            source, options, request, self.values["raw"], self.values["order"],
-            self.values["steps"],
-        )  # fmt: skip
+            source,
+            options,
+            request,
+            values["raw"],
+            values["order"],
+            values["steps"],
+            values["to"],
+            beside,
+        )
 
     def show(self, report: Derived, several: bool) -> bool:
         from ...render.explanations import derive as shown
@@ -79,7 +97,14 @@ class Deriver(Documents):
         if self.form == "json":
             self.emit(shown.dump(report))
         elif report.error is None:
-            if self.form == "latex":
+            if report.code:
+                self.emit(report.code)
+                if report.data:
+                    from ...render.files import store_arrays
+
+                    place = os.path.splitext(str(self.out))[0] + ".npz"
+                    store_arrays(place, report.data, "array", "", "")
+            elif self.form == "latex":
                 self.emit(shown.latex(report))
             elif self.form == "statements":
                 self.emit(shown.statements(report))

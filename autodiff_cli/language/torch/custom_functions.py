@@ -274,6 +274,7 @@ CUSTOM.declare_params(
     )
 )
 CUSTOM.kernel = lambda inputs, outputs, call: outputs[0] if len(outputs) == 1 else tuple(outputs)
+CUSTOM.numpy = lambda inputs, outputs, call: "outputs" if len(outputs) > 1 else "outputs[0]"
 CUSTOM.vjp_rule = _rule
 CUSTOM.grad_fn = lambda inputs, outputs, call: f"{call.name}Backward"
 CUSTOM.method = False

@@ -112,6 +112,7 @@ def _row(x):
 
 @contraction(
     _matmul,
+    numpy="input @ other",
     shape=_matmul_shape,
     grad_fn=_matmul_name,
     aliases=["linalg.matmul"],
@@ -171,6 +172,7 @@ def _matmul_to_other(g, input, other):
 
 @contraction(
     _matmul,
+    numpy="input @ mat2",
     shape=lambda input, mat2: _bmm_shape("bmm", input, mat2),
     vjp=lambda g, out, input, mat2: (F.bmm(g, transposed(mat2)), F.bmm(transposed(input), g)),
     samples=[S(t(2, 2, 3), t(2, 3, 2)), S(t(0, 2, 3), t(0, 3, 1))],

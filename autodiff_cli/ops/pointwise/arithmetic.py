@@ -222,6 +222,7 @@ def _check_power(input, exponent):
 
 @pointwise(
     _power,
+    numpy="input**exponent",
     grad_fn=lambda input, exponent: (
         "PowBackward0" if exponent.weak else "PowBackward2" if input.weak else "PowBackward1"
     ),

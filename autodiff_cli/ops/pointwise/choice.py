@@ -26,6 +26,7 @@ def _check_condition(condition, *sides):
     lambda condition, input, other: np.where(
         condition if condition.dtype.kind == "b" else condition != 0, input, other
     ),
+    numpy="np.where(condition, input, other)",
     method=False,
     check=_check_condition,
     samples=[S(bools(2, 3), t(2, 3), t(3)), S(bools(3), t(3), 0.5), S(bools(3), 1.0, t())],

@@ -96,6 +96,7 @@ class _Erf:
     nout = 1
     signature = None
     cost = 5.0  # nanoseconds an element
+    text = "scipy.special.erf(input)"
 
     def __call__(self, x: Any, out: np.ndarray | None = None) -> Any:
         if not isinstance(x, np.ndarray | np.generic):

@@ -169,7 +169,7 @@ for _row in (
     ("i0", "i0", lambda g, out, x: g * F.special_i1(x), ALL),
 ):
     _words = frozenset({"saturates"} if _row[0] in ("erf", "erfc") else ())
-    _unary(*_row, properties=_words)
+    _unary(*_row, properties=_words, numpy=getattr(_row[1], "text", None))
 
 for _row in (
     ("special_erfcx", "erfcx", lambda g, out, x: (2 * x * out - 2 / ROOT_PI) * g, ALL),

@@ -76,6 +76,7 @@ def _sum(x, dim, keepdim, dtype=None):
 @reduction(
     _sum,
     dtype=_sum_dtype,
+    numpy="np.sum(input, axis=dim or None, dtype=dtype, keepdims=keepdim)",
     properties=PARTIAL,
     grad_fn=_name("SumBackward0", "SumBackward1"),
     samples=[

@@ -125,6 +125,13 @@ def _sum_to_shape(input, size):
     return size, INT64 if input.dtype.kind == "b" else input.dtype
 
 
+def _sum_to_text(input, size):
+    lead = len(input.shape) - len(size)
+    dims = (*range(lead), *(i for i in range(lead, input.ndim) if size[i - lead] == 1))
+    total = f"np.sum(input, axis={dims if size else None}, keepdims={len(dims) > lead})"
+    return f"np.reshape({total}, size)" if 0 < lead < len(dims) else total
+
+
 def _sum_to_name(input, size):
     if not size:
         return "SumBackward0"
@@ -133,6 +140,7 @@ def _sum_to_name(input, size):
 
 @movement(
     _sum_to,
+    numpy=_sum_to_text,
     steady=True,
     shape=_sum_to_shape,
     grad_fn=_sum_to_name,

@@ -63,6 +63,10 @@ def _slice_shape(input, dim, start, end, step):
 
 @movement(
     lambda x, dim, start, end, step: x[key_of(dim, slice(start, end, step))],
+    numpy=lambda input, dim, start, end, step: (
+        f"input[{':, ' * dim}{start or ''}:{'' if end is None else end}"
+        f"{'' if step == 1 else f':{step}'}]"
+    ),
     view=True,
     public=False,
     shape=_slice_shape,
@@ -95,6 +99,7 @@ def _select_shape(input, dim, index):
 
 @movement(
     lambda x, dim, index: x[(*key_of(dim, index), Ellipsis)],
+    numpy=lambda input, dim, index: f"input[{':, ' * dim}{index}]",
     view=True,
     shape=_select_shape,
     strides_rule=lambda strides, input, dim, index: (*strides[:dim], *strides[dim + 1 :]),
@@ -174,6 +179,7 @@ def _diagonal_strides(strides, input, offset, dim1, dim2):
 
 @movement(
     lambda x, offset, *dims: np.diagonal(x, within(offset, x), *dims),
+    numpy="np.diagonal(input, offset, dim1, dim2)",
     view=True,
     shape=_diagonal_shape,
     strides_rule=_diagonal_strides,
@@ -196,6 +202,7 @@ def linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: Dim = -2, dim2: Dim = -
 
 @movement(
     lambda x, offset, *dims: np.diagonal(x, within(offset, x), *dims).copy(),
+    numpy="np.diagonal(input, offset, dim1, dim2)",
     grad_fn="DiagonalBackward0_copy",
     method=False,
     shape=lambda input, offset, dim1, dim2: _diagonal_shape(input, offset, dim1, dim2),
@@ -225,7 +232,7 @@ def _embed_shape(input, offset, dim1, dim2):
 
 def _diag_embedded(x, offset, dim1, dim2):
     shape, _ = _embed_shape(x, offset, dim1, dim2)
-    return _embedded(x, shape, (op_of("diagonal"), (offset, *_embed_dims(x, offset, dim1, dim2))))
+    return _embedded(x, shape, (diagonal, (offset, *_embed_dims(x, offset, dim1, dim2))))
 
 
 @movement(

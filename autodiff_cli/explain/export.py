@@ -1,0 +1,193 @@
+"""Stand-alone code of a result and its gradients: in NumPy and JAX the graph of the backward pass,
+or the formula of a gradient where there is one; in PyTorch the graph of the result.
+
+Invariant: what the code gives for the program's inputs is recorded in it, and it asserts that when
+it is run.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..graph.node import Node
+from ..graph.op import CONSTANT, LEAF, value_of
+from ..graph.walk import SEQUENCE, bodies, walk
+from ..transform.numpy_source import Graph, NumpySource, array_text, is_given
+from ..transform.torch_source import Made, TorchSource
+
+LIBRARIES = {"numpy": "NumPy", "jax": "JAX", "torch": "PyTorch"}
+IMPORTS = {
+    "numpy": "import numpy as np\n",
+    "jax": "import jax\nimport jax.numpy as jnp\nimport numpy as np\n",
+    "torch": "import numpy as np\nimport torch\n",
+}
+MOST_WRITTEN = 256  # elements of an array that is written into the code when there is a file beside
+RESERVED = (
+    "np",
+    "jnp",
+    "jax",
+    "torch",
+    "scipy",
+    "slice",
+    "loss_and_gradients",
+    "gradients",
+    "data",
+)
+
+Arrays = dict[str, np.ndarray]
+
+
+class Exported:
+    """What a program is exported from: its result, by what, and the names of values.
+
+    `gradients` has the node of each gradient by the name in the program; `names` may name several
+    nodes alike, the first one keeps its name.
+    """
+
+    def __init__(
+        self, results: list[tuple[Node, Node]], of: str, gradients: Mapping[str, tuple[Node, Node]],
+        names: Iterable[tuple[str, Node]], file: str, made: dict[Node, Made] | None,
+    ):  # fmt: skip
+        self.results = results
+        self.of = of
+        self.gradients = gradients
+        self.names = list(names)
+        self.file = file
+        self.made = made
+
+    def text(self, to: str, beside: str | None) -> tuple[str, Arrays]:
+        """The code in a library, and the arrays of the file `beside` that it reads, if any."""
+        roots = [node for node, _ in self.results]
+        if to != "torch":
+            roots += [g for _, g in self.gradients.values()]
+        called, inputs = self._called(roots)
+        if to == "torch":
+            body, data, helpers = self._torch(called, inputs)
+        else:
+            body, data, helpers = self._arrays(to, roots, called, inputs)
+        stored: Arrays = {}
+
+        def array(key: str, value: Any) -> str:
+            value = np.asarray(value)
+            if beside is not None and value.size > MOST_WRITTEN:
+                stored[key] = value
+                return f'data["{key}"]'
+            return array_text(value)
+
+        give = {"numpy": "{}", "jax": "jnp.asarray({})", "torch": "torch.asarray({})"}[to]
+        wanted = {node for node, _ in self.gradients.values()}
+        head = [f"{name} = {give.format(array(name, value))}" for name, value in data.items()]
+        main = []
+        for node in inputs:
+            made = give.format(array(called[node], value_of(node)))
+            main.append(f"{called[node]} = {made}" + (
+                ".requires_grad_()" if to == "torch" and node in wanted else ""))  # fmt: skip
+        expected = {self.of: self.results[0][0]} | {n: g for n, (_, g) in self.gradients.items()}
+        main += [
+            f"result, gradients = loss_and_gradients({', '.join(called[n] for n in inputs)})",
+            "expected = {",
+            *(f"    {n!r}: {array('expected ' + n, value_of(g))}," for n, g in expected.items()),
+            "}",
+            f"for name, value in {{{self.of!r}: result, **gradients}}.items():",
+            "    print(name, value, sep=\" = \")",
+            *(["    value = value.detach().numpy()"] if to == "torch" else []),
+            "    close = {rtol} * max(1.0, np.nanmax(np.abs(expected[name]), initial=0))".format(
+                rtol="1e-4" if any(g.dtype.itemsize < 8 for g in expected.values()) else "1e-8"),
+            "    np.testing.assert_allclose(value, expected[name], atol=close, err_msg=name)",
+        ]  # fmt: skip
+        imports = IMPORTS[to] + "".join(
+            f"{line}\n" for line in sorted(helpers.imports if helpers else ())
+        )
+        if to == "jax":
+            imports += '\njax.config.update("jax_enable_x64", True)\n'
+        if stored:
+            main.insert(0, "")
+            imports = imports.replace("import", "from pathlib import Path\n\nimport", 1)
+            imports += f'\ndata = np.load(Path(__file__).with_name("{beside}"))\n'
+        shapes = "".join(f"    {called[n]}: {n.dtype.name}{list(n.shape) or ''}\n" for n in inputs)
+        text = "\n\n".join([
+            f'"""{self.of} and its gradients, of {self.file}."""\n\n{imports}' + "".join(
+                f"\n{line}" for line in head),
+            *(helpers.texts if helpers else ()),
+            f"\ndef loss_and_gradients({', '.join(called[n] for n in inputs)}):\n"
+            f'    """{self.of}, and the gradients by name.\n\n{shapes}    """\n'
+            + "".join(f"    {line}\n" for line in body),
+            '\nif __name__ == "__main__":\n' + "".join(f"    {line}\n" for line in main if line),
+        ])  # fmt: skip
+        if to == "jax":
+            start, end = text.index("import"), text.index("\nif __name__")
+            text = (
+                text[:start]
+                + re.sub(r"(?<!import numpy as )\bnp\.", "jnp.", text[start:end])
+                + text[end:]
+            )
+        return text, stored
+
+    def _called(self, roots: list[Node]) -> tuple[dict[Node, str], list[Node]]:
+        """Names in the code, and what it is a function of: first what is differentiated."""
+        names: dict[Node, str] = {}
+        for name, node in self.names:
+            names.setdefault(node, name)
+        below = walk(roots, lambda n: () if is_given(n) else bodies(n) or n.inputs)
+        graph = sorted(below, key=SEQUENCE)
+        targets = [node for node, _ in self.gradients.values() if node.op is LEAF]
+        given = [n for n in graph if n.op is LEAF or (is_given(n) and n in names and not n.weak)]
+        inputs = list(dict.fromkeys([*targets, *given]))
+        taken = set(RESERVED)
+        called: dict[Node, str] = {}
+        for node in (*inputs, *names):
+            if node not in called and (node in inputs or not is_given(node)):
+                name = base = re.sub(r"\W+", "_", names.get(node, "leaf")).strip("_") or "value"
+                if keyword.iskeyword(base) or base[0].isdigit():
+                    base = name = f"{base}_"
+                count = 1
+                while name in taken:
+                    count += 1
+                    name = f"{base}_{count}"
+                taken.add(name)
+                called[node] = name
+        return called, inputs
+
+    def _arrays(
+        self, to: str, roots: list[Node], called: dict[Node, str], inputs: list[Node]
+    ) -> Any:
+        graph = Graph(roots, inputs, ())
+        source = NumpySource(graph, {graph.of(n): name for n, name in reversed(called.items())},
+                             RESERVED, LIBRARIES[to])  # fmt: skip
+        import ast
+
+        result = ast.unparse(source.tree(self.results[0][0]))
+        rows = []
+        for name, (node, g) in self.gradients.items():
+            own = f"grad_{called[node]}"
+            made = ast.unparse(source.tree(g))
+            if made != own:
+                source.lines.append(f"{own} = {made}" + (f"  # {g.shape}" if g.shape else ""))
+            rows.append(f"{name!r}: {own}")
+        lines = [*source.lines, f"return {result}, {{{', '.join(rows)}}}"]
+        return lines, source.data, source.kernels
+
+    def _torch(self, called: dict[Node, str], inputs: list[Node]) -> Any:
+        source = TorchSource(self.made, called)
+        for node in inputs:
+            source.names[node] = called[node]
+        outputs = [source.name(node) for node, _ in self.results]
+        one = all(not n.shape and bool(value_of(weight) == 1) for n, weight in self.results)
+        weights = "" if one else ", ".join(source.name(weight) for _, weight in self.results)
+        targets = [source.name(node) for node, _ in self.gradients.values()]
+        data = source.data
+        lines = [
+            *source.lines,
+            f"gradients = torch.autograd.grad([{', '.join(outputs)}], [{', '.join(targets)}]"
+            f"{weights and f', [{weights}]'})",
+            f"return {outputs[0]}, dict(zip({list(self.gradients)}, gradients))",
+        ]
+        return lines, data, None
+
+
+__all__ = ["CONSTANT", "LIBRARIES", "Exported"]

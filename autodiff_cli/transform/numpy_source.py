@@ -1,0 +1,570 @@
+"""Graphs as NumPy source: an expression a node, nested where nothing else reads it.
+
+What an op is in NumPy is found in this order: the text in its block (`numpy=`), what its properties
+say of it, and its kernel, which is a ufunc, an expression, or a function that is copied with all
+that it calls. Invariant: what is written reads nothing of this package and nothing of a program's
+text but names that `Names` made.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
+from functools import cache
+from importlib import import_module
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from ..errors import fault
+from ..graph import op as ops
+from ..graph.node import Node
+from ..graph.op import Op, value_of
+from ..graph.walk import SEQUENCE, bodies, walk
+from .simplify import representatives
+from .torch_source import GraphSource, nodes_in
+
+INLINE = 16  # elements of a constant that is written where it is read
+LONGEST = 72  # characters of an expression that is written where it is read
+INFIX = {
+    np.add: "a + b", np.subtract: "a - b", np.multiply: "a * b", np.true_divide: "a / b",
+    np.negative: "-a", np.greater: "a > b", np.greater_equal: "a >= b", np.less: "a < b",
+    np.less_equal: "a <= b", np.equal: "a == b", np.not_equal: "a != b",
+}  # fmt: skip
+IN_PLACE = ("at", "flags", "fill", "put", "copyto", "sort", "put_along_axis", "empty", "empty_like")
+SOURCES = (ops.LEAF, ops.CONSTANT)
+
+
+class NoText(Exception):
+    """Something of a kernel that cannot be written."""
+
+
+def expression(text: str) -> Any:
+    """The tree of an expression."""
+    return ast.parse(text, mode="eval").body
+
+
+def is_given(node: Node) -> bool:
+    """Whether a node is what its value is: a leaf, a constant, something drawn."""
+    return node.op in SOURCES or "draw" in node.op.properties
+
+
+def number_text(value: Any) -> str:
+    """A number of an array, as short as its dtype allows."""
+    if isinstance(value, np.floating):
+        return str(value) if np.isfinite(value) else f"np.{value}".replace("np.-", "-np.")
+    return repr(value.item() if isinstance(value, np.generic) else value)
+
+
+def array_text(array: np.ndarray, library: str = "np.") -> str:
+    """An array as the call that makes it."""
+    dtype = "" if array.dtype in (np.float64, np.int64, np.bool_) else f"{library}{array.dtype}"
+    tail = f", dtype={dtype}" if dtype else ""
+    if array.ndim and array.size > 1 and (array == array.flat[0]).all():
+        value = array.flat[0]
+        if value in (0, 1) and array.dtype.kind == "f":
+            return f"{library}{'ones' if value else 'zeros'}({array.shape}{tail})"
+        return f"{library}full({array.shape}, {number_text(value)}{tail})"
+    if not array.size:
+        return f"{library}zeros({array.shape}, dtype={library}{array.dtype})"
+
+    def rows(part: Any) -> str:
+        if not part.ndim:
+            return number_text(part[()]).replace("np.", library)
+        return f"[{', '.join(map(rows, part))}]"
+
+    return f"{library}array({rows(array)}{tail})"
+
+
+class Graph:
+    """The graph below some nodes without what only the engine needs: composites are their bodies,
+    equal nodes are one, what depends on no input is its value."""
+
+    def __init__(self, roots: Iterable[Node], inputs: Iterable[Node], ends: Iterable[Node]):
+        self.inputs = set(inputs)
+        ends = {*self.inputs, *ends}
+
+        def below(node: Node) -> tuple[Node, ...]:
+            return () if node in self.inputs or is_given(node) else bodies(node) or node.inputs
+
+        roots = list(roots)
+        order = sorted(walk(roots, below), key=SEQUENCE)
+        self.chosen, _ = representatives([n for n in order if below(n)])
+        self.live: set[Node] = set()
+        for node in order:
+            if node in self.inputs or any(n in self.live for n in below(node)):
+                self.live.add(node)
+        needed = walk([self.of(r) for r in roots], lambda n: map(self.of, self.below(n)))
+        self.uses = Counter(
+            self.of(part) for node in needed for part in nodes_in(node.args) if node in self.live
+        )
+
+    def of(self, node: Node) -> Node:
+        """The node that is computed in place of another."""
+        while True:
+            other = self.chosen.get(node, node)
+            if other is node and node.op is ops.OUTPUT and (parts := bodies(node.args[0])):
+                other = parts[node.args[1]]
+            if other is node:
+                return node
+            node = other
+
+    def below(self, node: Node) -> tuple[Node, ...]:
+        return () if node in self.inputs or node not in self.live else node.inputs
+
+
+class NumpySource(GraphSource):
+    """The source that computes nodes in NumPy: `lines` with names of `called`, functions that they
+    call in `helpers`, the `data` that is too long to be written in a line."""
+
+    def __init__(self, graph: Graph, called: Mapping[Node, str], taken: Iterable[str], for_: str):
+        super().__init__()
+        self.graph = graph
+        self.called = called
+        self.kernels = Kernels(for_, {*taken, *called.values()})
+
+    def tree(self, node: Node) -> Any:
+        """The expression of a node; what it reads is written first."""
+        return self.name(self.graph.of(node))
+
+    def _call(self, thing: Node) -> Any:
+        return _Wanted([self.graph.of(n) for n in self.graph.below(thing)])
+
+    def _write(self, thing: Node, call: Any) -> None:
+        if thing in self.graph.inputs:
+            self.names[thing] = expression(self.called[thing])
+            return
+        if thing not in self.graph.live:
+            self.names[thing] = self._constant(thing)
+            return
+        try:
+            tree = _folded(self._applied(thing))
+        except NoText:
+            name = thing.op.name
+            raise fault("E404 no-code", name, self.kernels.library, span=thing.span) from None
+        name = self.called.get(thing, "")
+        text = ast.unparse(tree)
+        simple = isinstance(tree, ast.Name) or (
+            self.graph.uses[thing] < 2 and len(text) <= LONGEST and thing.outputs is None
+        )
+        if simple and not name:
+            self.names[thing] = tree
+            return
+        name = name or self.kernels.free("v", numbered=True)
+        shape = f"  # {thing.shape}" if thing.shape else ""
+        self.lines.append(f"{name} = {text}{shape}")
+        self.names[thing] = expression(name)
+
+    def _constant(self, node: Node) -> Any:
+        array = np.asarray(value_of(node))
+        if not array.ndim:
+            value = node.args[0] if node.weak and node.args else array[()]
+            if type(value) in (int, float, bool) or isinstance(value, np.generic):
+                return expression(number_text(np.float64(value) if type(value) is float else value))
+            return expression(number_text(array[()]))
+        uniform = array.size > 1 and bool((array == array.flat[0]).all())
+        if array.size <= INLINE or uniform:
+            return expression(array_text(array))
+        name = self.kernels.free("C", numbered=True)
+        self.data[name] = array
+        return expression(name)
+
+    def _applied(self, node: Node) -> Any:
+        op = node.op
+        if op is ops.OUTPUT:
+            return ast.Subscript(
+                self.names[self.graph.of(node.args[0])], ast.Constant(node.args[1])
+            )
+        if op is ops.CAST:
+            return self._filled("input.astype(dtype)", ("input", "dtype"), node)
+        names = [param.name for param in op.params]
+        own = op.numpy
+        if own is not None:
+            return self._filled(own if type(own) is str else own(*node.args), names, node)
+        for what, text in _BY_PROPERTY.items():
+            if what in op.properties and op.kernel is not None:
+                return self._filled(text, names, node)
+        if op.kernel is None:
+            raise NoText
+        args = [literal(value, self._tree_of) for value in node.args]
+        numbers = [type(v) is Node and isinstance(self._tree_of(v), ast.Constant | ast.UnaryOp)
+                   and self.graph.of(v) not in self.graph.live for v in node.args]  # fmt: skip
+        typed = [
+            _typed(tree, value) if is_number else tree
+            for tree, is_number, value in zip(args, numbers, node.args, strict=True)
+        ]
+        return self.kernels.call(op.kernel, op.key, args, typed)
+
+    def _tree_of(self, node: Any) -> Any:
+        if isinstance(node, Op):
+            return self.kernels.value(node.kernel, node.key)
+        if isinstance(node, type):
+            return self.kernels.value(node)
+        node = self.graph.of(node)
+        if node not in self.names:  # nothing that is computed: an operand of a constant
+            self.names[node] = self._constant(node)
+        return self.names[node]
+
+    def _filled(self, text: str, names: Iterable[str], node: Node) -> Any:
+        tree = expression(text)
+        read = {part.id for part in ast.walk(tree) if isinstance(part, ast.Name)}
+        pairs = [("shape", node.shape), *zip(names, node.args, strict=False)]
+        given = {name: literal(value, self._tree_of) for name, value in pairs if name in read}
+        if "scipy.special." in text:
+            self.kernels.imports.add("import scipy.special")
+        return _Substitution(given).visit(tree)
+
+
+_BY_PROPERTY = {
+    "reshapes": "np.reshape(input, shape)",
+    "expands": "np.broadcast_to(input, shape)",
+}
+
+
+class _Wanted:
+    """What has to be written before a node."""
+
+    def __init__(self, parts: list[Node]):
+        self.parts = parts
+
+    def needs(self) -> list[Node]:
+        return self.parts
+
+
+def _typed(tree: Any, node: Node) -> Any:
+    """A number as one of NumPy's, with a dtype."""
+    return ast.Call(expression(f"np.{node.dtype.name}".replace("bool", "bool_")), [tree], [])
+
+
+def literal(value: Any, tree_of: Callable[[Any], Any]) -> Any:
+    """A value as the source has it."""
+    kind = type(value)
+    if isinstance(value, Node | Op | np.ufunc | FunctionType):
+        return tree_of(value)
+    if kind is dict:
+        keys, values = (
+            [literal(part, tree_of) for part in half] for half in (value, value.values())
+        )
+        return ast.Dict(keys, values)
+    if kind is np.ndarray:
+        return expression(array_text(value))
+    if kind is tuple or kind is list:
+        return ast.Tuple([literal(part, tree_of) for part in value], ast.Load())
+    if kind is slice:
+        parts = [literal(part, tree_of) for part in (value.start, value.stop, value.step)]
+        return ast.Call(expression("slice"), parts, [])
+    if isinstance(value, np.dtype):
+        return expression(f"np.{value.name}".replace("np.bool", "np.bool_"))
+    if kind is float or isinstance(value, np.generic):
+        return expression(number_text(np.float64(value) if kind is float else value))
+    if value is None or kind in (bool, int, str) or value is Ellipsis:
+        return expression(repr(value))
+    slots = getattr(kind, "__slots__", None)
+    if slots and set(slots) == set(
+        inspect.signature(kind).parameters
+    ):  # what its constructor was given
+        given = [ast.keyword(slot, literal(getattr(value, slot), tree_of)) for slot in slots]
+        return ast.Call(tree_of(kind), [], given)
+    raise NoText(repr(value)[:80])
+
+
+class _Substitution(ast.NodeTransformer):
+    """Names that stand for expressions."""
+
+    def __init__(self, given: Mapping[str, Any]):
+        self.given = given
+
+    def visit_Name(self, node: ast.Name) -> Any:
+        return self.given.get(node.id, node)
+
+
+def _folded(tree: Any) -> Any:
+    """Without arguments that are NumPy's defaults, and without choices that are made."""
+
+    class Fold(ast.NodeTransformer):
+        def visit_Call(self, node: ast.Call) -> Any:
+            self.generic_visit(node)
+            node.keywords = [
+                k for k in node.keywords
+                if not isinstance(k.value, ast.Constant)
+                or (k.value.value is not None and k.value.value is not False)
+            ]  # fmt: skip
+            return node
+
+        def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+            self.generic_visit(node)
+            first = node.values[0]
+            empty = isinstance(first, ast.Tuple) and not first.elts
+            if isinstance(node.op, ast.Or) and isinstance(first, ast.Tuple | ast.Constant):
+                return node.values[1] if empty or first == ast.Constant(None) else first
+            return node
+
+    return Fold().visit(tree)
+
+
+# -- kernels --------------------------------------------------------------------------------------
+
+
+@cache
+def _module_tree(module: ModuleType) -> ast.Module:
+    return ast.parse(inspect.getsource(module))
+
+
+def tree_of_function(function: FunctionType | type) -> Any:
+    """The part of its module that defines a function, a lambda or a class."""
+    tree = _module_tree(import_module(function.__module__))
+    if isinstance(function, type):
+        named = (n for n in tree.body if getattr(n, "name", "") == function.__name__)
+        return deepcopy(next(named))
+    code = function.__code__
+    lines = [p for p in list(code.co_positions())[1:] if None not in p and p[3] != 0]
+    start = min((p[0], p[2]) for p in lines)
+    kind = ast.Lambda if function.__name__ == "<lambda>" else ast.FunctionDef
+    inside = [
+        node for node in ast.walk(tree)
+        if isinstance(node, kind) and getattr(node, "name", "<lambda>") == function.__name__
+        and (node.lineno, node.col_offset) <= start <= (node.end_lineno, node.end_col_offset)
+        and [a.arg for a in node.args.args] == list(code.co_varnames[: code.co_argcount])
+    ]  # fmt: skip
+    return deepcopy(max(inside, key=lambda node: (node.lineno, node.col_offset)))
+
+
+class Kernels:
+    """Kernels as expressions and as functions that stand in the source."""
+
+    def __init__(self, library: str, taken: set[str]):
+        self.library = library
+        self.taken = taken
+        self.helpers: dict[Any, str] = {}
+        self.texts: list[str] = []
+        self.imports: set[str] = set()
+
+    def free(self, name: str, numbered: bool = False) -> str:
+        """A name that nothing has."""
+        found, n = (f"{name}1", 1) if numbered else (name, 1)
+        while found in self.taken:
+            n += 1
+            found = f"{name}{n}"
+        self.taken.add(found)
+        return found
+
+    def call(self, kernel: Any, key: str, args: list[Any], typed: list[Any]) -> Any:
+        """A kernel applied; `typed` are the arguments with the dtypes of numbers."""
+        kernel = getattr(kernel, "ufunc", kernel)
+        text = INFIX.get(kernel) if isinstance(kernel, np.ufunc) else None
+        if text is not None:
+            return _Substitution(dict(zip("ab", args, strict=False))).visit(expression(text))
+        if isinstance(kernel, FunctionType) and kernel.__module__.startswith(
+            __package__.split(".")[0]
+        ):
+            tree = tree_of_function(kernel)
+            body = tree.body if isinstance(tree, ast.Lambda) else _returned(tree)
+            if body is not None and (found := self._inlined(kernel, tree, body, args, typed)):
+                return found
+        return ast.Call(self.value(kernel, key), typed, [])
+
+    def _inlined(self, kernel: Any, tree: Any, body: Any, args: Any, typed: Any) -> Any:
+        """The expression of a kernel with its arguments; None where that would compute something
+        twice, or ask a number what only arrays know."""
+        names = [a.arg for a in tree.args.args]
+        given = dict(zip(names, args, strict=False))
+        seen = Counter(n.id for n in ast.walk(body) if isinstance(n, ast.Name))
+        asked = {
+            n.value.id for n in ast.walk(body)
+            if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name)
+        }  # fmt: skip
+        plain = (ast.Name, ast.Constant, ast.Tuple)
+        if any(seen[n] > 1 and not isinstance(v, plain) for n, v in given.items()):
+            return None
+        given |= {n: v for n, v in zip(names, typed, strict=False) if n in asked}
+        tree = self._resolved(kernel, ast.Expression(body))
+        if any(isinstance(n, ast.Lambda | ast.comprehension) for n in ast.walk(tree)):
+            return None
+        return _Substitution(given).visit(tree.body)
+
+    def value(self, value: Any, key: str = "") -> Any:
+        """What a name of a kernel stands for."""
+        if isinstance(value, Op):
+            return self.value(value.kernel, value.key)
+        value = value if value is np else getattr(value, "ufunc", value)
+        value = getattr(value, "__wrapped__", value)  # a cache
+        if isinstance(value, ModuleType):
+            if value is np:
+                return expression("np")
+            self.imports.add(f"import {value.__name__}")
+            return expression(value.__name__)
+        name = getattr(value, "__name__", "")
+        module = getattr(value, "__module__", "") or ""
+        owner = getattr(value, "__self__", None)
+        if isinstance(owner, np.ufunc):
+            return ast.Attribute(self.value(owner), name, ast.Load())
+        if name and getattr(np, name, None) is value:
+            return expression(f"np.{name}")
+        if isinstance(value, FunctionType | type) and module.startswith("autodiff_cli."):
+            if not module.startswith(("autodiff_cli.ops.", "autodiff_cli.graph.")):
+                raise NoText(f"{module}.{name}")
+            return expression(self._helper(value, key))
+        if callable(value) and module.partition(".")[0] in ("numpy", "scipy", "math", "itertools"):
+            self.imports.add(f"import {module}")
+            return expression(f"{module}.{name}")
+        if isinstance(value, np.ufunc):  # scipy's have no module
+            self.imports.add("import scipy.special")
+            return expression(f"scipy.special.{name}")
+        return literal(value, self._known)
+
+    def _known(self, value: Any) -> Any:
+        """What stands for a function among other values."""
+        if isinstance(value, Node) or not (callable(value) or isinstance(value, Op)):
+            raise NoText(repr(value)[:80])
+        return self.value(value)
+
+    def _helper(self, function: Any, key: str) -> str:
+        """The name of a function, which is written with all that it calls."""
+        if function in self.helpers:
+            return self.helpers[function]
+        nested = "<" in function.__qualname__
+        name = self.helpers[function] = self.free(
+            (key or "kernel") if nested else function.__name__
+        )
+        tree: Any = ast.parse(ast.unparse(tree_of_function(function))).body[0]
+        if isinstance(tree, ast.Expr) and isinstance(tree.value, ast.Lambda):
+            lambda_ = tree.value
+            tree = ast.parse(f"def {name}(): return 0").body[0]
+            tree.args, tree.body = lambda_.args, [ast.Return(lambda_.body)]
+        if isinstance(function, type):
+            if function.__bases__ != (object,):
+                raise NoText(function.__name__)
+            functions = {n: getattr(f, "fget", f) for n, f in vars(function).items()}
+            tree.body = [
+                self._resolved(functions[part.name], part)
+                if isinstance(part, ast.FunctionDef)
+                else part
+                for part in tree.body
+            ]
+        else:
+            tree.decorator_list = []
+            kept = function.__defaults__ or ()
+            tree.args.defaults = [ast.Name(f"default {i}", ast.Load()) for i in range(len(kept))]
+            tree = self._resolved(function, tree)
+        tree.name = name
+        if self.library == "JAX" and any(map(_changes, ast.walk(tree))):
+            raise NoText
+        self.texts.append(ast.unparse(ast.fix_missing_locations(tree)))
+        return name
+
+    def _resolved(self, function: FunctionType, tree: Any) -> Any:
+        """A tree in which names of its module and of the functions around it are written out."""
+        code = function.__code__
+        known = dict(
+            zip(
+                code.co_freevars, [c.cell_contents for c in function.__closure__ or ()], strict=True
+            )
+        )
+        args = tree.args if isinstance(tree, ast.FunctionDef) else None
+        defaults = dict(
+            zip(
+                code.co_varnames[: code.co_argcount][::-1],
+                (function.__defaults__ or ())[::-1],
+                strict=False,
+            )
+        )
+        kernels = self
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.level:
+                package = function.__module__.split(".")[: -node.level]
+                module = import_module(
+                    ".".join([*package, *(node.module or "").split(".")]).rstrip(".")
+                )
+                known |= {a.asname or a.name: getattr(module, a.name) for a in node.names}
+        given = enumerate(function.__defaults__ or ())
+        known |= {f"default {i}": value for i, value in given}
+        local = {
+            n.id
+            for n in ast.walk(tree)
+            if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)
+        }
+        local |= {n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)}
+        local |= {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)} - {
+            function.__name__
+        }
+        local |= {
+            (a.asname or a.name).split(".")[0] for n in ast.walk(tree)
+            if isinstance(n, ast.Import) or (isinstance(n, ast.ImportFrom) and not n.level)
+            for a in n.names
+        }  # fmt: skip
+        if args is None:
+            local |= set(code.co_varnames[: code.co_argcount]) - set(defaults)
+            known |= defaults
+
+        class Resolve(ast.NodeTransformer):
+            def visit_Name(self, node: ast.Name) -> Any:
+                name = node.id
+                if name in local:
+                    return node
+                if name in known:
+                    return kernels.value(known[name])
+                if name in function.__globals__:
+                    return kernels.value(function.__globals__[name])
+                if hasattr(builtins, name):
+                    return node
+                raise NoText(name)
+
+            def visit_Call(self, node: ast.Call) -> Any:
+                if isinstance(node.func, ast.Name) and node.func.id in ("fault", "fail"):
+                    return ast.Call(expression("ValueError"), node.args[:1], [])
+                return self.generic_visit(node)
+
+            def visit_Expr(self, node: ast.Expr) -> Any:
+                if ast.unparse(node).startswith("check_size("):  # a limit of programs
+                    return None
+                return self.generic_visit(node)
+
+            def visit_Attribute(self, node: ast.Attribute) -> Any:
+                of_op = isinstance(node.value, ast.Name) and node.value.id == "op"
+                self.generic_visit(node)
+                if of_op and node.attr == "key":  # ops are their kernels here
+                    node.attr = "__name__"
+                return node.value if of_op and node.attr == "kernel" else node
+
+            def visit_arg(self, node: ast.arg) -> Any:
+                return ast.arg(node.arg)
+
+            def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+                node.returns = None
+                return self.generic_visit(node)
+
+            def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+                if node.value is None:
+                    return None
+                return ast.Assign([node.target], self.visit(node.value), lineno=node.lineno)
+
+            def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
+                return None if node.level else node
+
+            def visit_With(self, node: ast.With) -> Any:
+                return self.generic_visit(node)
+
+        return Resolve().visit(tree)
+
+
+def _returned(tree: Any) -> Any:
+    """The expression of a function that is nothing else."""
+    body = tree.body
+    if body and isinstance(body[0], ast.Expr):  # what it says of itself
+        body = body[1:]
+    return body[0].value if len(body) == 1 and isinstance(body[0], ast.Return) else None
+
+
+def _changes(node: Any) -> bool:
+    """Whether something is changed in place."""
+    if isinstance(node, ast.Attribute) and node.attr in IN_PLACE:
+        return True
+    if isinstance(node, ast.keyword):
+        return node.arg == "out"
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    return any(isinstance(target, ast.Subscript) for target in targets)

@@ -1,0 +1,184 @@
+"""Exported code gives what the program gives: in NumPy it is run here."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from autodiff_cli.autograd import reverse
+from autodiff_cli.errors import AutodiffError
+from autodiff_cli.explain.derive import Derived, derive_source
+from autodiff_cli.explain.export import Exported
+from autodiff_cli.explain.model import Request
+from autodiff_cli.graph.op import constant
+from autodiff_cli.graph.registry import F
+from autodiff_cli.session import Options, run
+from autodiff_cli.source import Source
+
+from ..recorded import cases as recorded
+from ..table import Case, apply, arrays_of, cases, nodes_of, weights
+
+SAMPLES = sorted(Path("samples").glob("*.*"))
+# Their kernels ask other ops, or read what is made of arguments.
+REFUSED = frozenset(
+    ["embedding_bag", "linalg.pinv", "lstsq", "lstsq_raw", "pinv", "pinv_rcond", "pinverse"]
+)
+
+
+def exported(text: str, to: str = "numpy", name: str = "test.py", **more: Any) -> Derived:
+    return derive_source(Source(text, name), Options(), Request(), to=to, **more)
+
+
+def result_of(code: str) -> dict[str, Any]:
+    """What the check at the end of a file defines, after it passed."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    with contextlib.redirect_stdout(io.StringIO()), np.errstate(all="ignore"):
+        exec(compile(code, "exported", "exec"), names)
+    return names
+
+
+@pytest.mark.parametrize("path", [p for p in SAMPLES if p.suffix in (".expr", ".py")], ids=str)
+def test_samples_give_their_gradients(path: Path) -> None:
+    source = Source(path.read_text(), str(path))
+    found = derive_source(source, Options(folder=path.parent), Request(), to="numpy")
+    assert found.error is None
+    names = result_of(found.code)
+    report = run(source, Options(folder=path.parent))
+    assert names["gradients"]
+    for name, gradient in names["gradients"].items():
+        record = report.tensors.get(name)
+        if record is not None and record.grad is not None and path.name != "training.py":
+            np.testing.assert_allclose(gradient, record.grad, 1e-5, 1e-6, err_msg=name)
+
+
+PLAIN = ("basics", "classes", "layers", "modelling", "repositories", "tutorials")
+OTHERS = ("autograd.grad", ".data", ".grad", "hook", "zero_", "for ", "while ")
+BACKWARD = [
+    case for case in recorded("programs")
+    if case["error"] is None and case["source"].count("backward(") == 1
+    and case["id"].startswith(PLAIN)
+    and not any(word in case["source"].replace(".grad)", "") for word in OTHERS)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BACKWARD, ids=lambda case: case["id"])
+def test_programs_give_the_gradients_of_pytorch(case: dict[str, Any]) -> None:
+    found = exported(case["source"])
+    if found.error is not None:
+        assert found.error.code != "E900"
+        pytest.skip(found.error.message)
+    gradients = result_of(found.code)["gradients"]
+    for name, gradient in gradients.items():
+        theirs = (case["tensors"].get(name) or {}).get("grad")
+        if theirs is not None:
+            np.testing.assert_allclose(gradient, np.asarray(theirs, float), 1e-4, 1e-5)
+
+
+def exported_sample(case: Case) -> str | None:
+    """The code of a sample's results in one weighted sum; None where it has no gradient."""
+    nodes = nodes_of(case, arrays_of(case))
+    seeds = []
+    for i, node in enumerate(apply(case, nodes)):
+        if node.requires_grad and node.dtype.kind == "f":
+            weight = constant(np.asarray(weights(case, node.shape, f"w{i}"), node.dtype))
+            seeds.append(F.sum(node * weight))
+    if not seeds:
+        return None
+    loss = sum(seeds[1:], seeds[0])
+    leaves = {f"x{place}": node for place, node in nodes.items() if node.requires_grad}
+    one = constant(np.ones((), loss.dtype))
+    found = reverse.gradients(
+        [(loss, one)], list(leaves.values()), create_graph=False, retain_graph=True
+    )
+    gradients = {
+        name: (node, g) for (name, node), g in zip(leaves.items(), found, strict=True)
+        if g is not None
+    }  # fmt: skip
+    names = list(leaves.items())
+    return Exported([(loss, one)], "loss", gradients, names, "sample", None).text("numpy", None)[0]
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
+def test_ops_give_their_gradients(case: Case) -> None:
+    try:
+        code = exported_sample(case)
+    except AutodiffError as error:
+        assert error.code == "E404" and "cannot be written in NumPy" in error.message
+        assert case.op.key in REFUSED, error.message
+        return
+    if code is not None:
+        result_of(code)
+
+
+def test_values_are_arguments() -> None:
+    """Nothing of the inputs is in the code: at other values it gives other gradients."""
+    found = exported(
+        "x = [1, 2]; y = const([3, 4]); h = tanh(x); loss = sum(h**2 * y)", name="a.expr"
+    )
+    names: dict[str, Any] = {"__name__": "other"}
+    exec(found.code, names)
+    x, y = np.array([0.3, -0.7]), np.array([2.0, 5.0])
+    loss, gradients = names["loss_and_gradients"](x, y)
+    step = 1e-6
+    assert abs(loss - (np.tanh(x) ** 2 * y).sum()) < 1e-12
+    for i in range(2):
+        moved = np.eye(2)[i] * step
+        ahead, behind = ((np.tanh(x + d) ** 2 * y).sum() for d in (moved, -moved))
+        assert abs(gradients["x"][i] - (ahead - behind) / (2 * step)) < 1e-8
+    assert "h = np.tanh(x)" in found.code and "def loss_and_gradients(x, y):" in found.code
+
+
+def test_a_wrong_number_is_noticed() -> None:
+    code = exported("x = [1, 2]; loss = sum(x**2)", name="a.expr").code
+    with pytest.raises(AssertionError):
+        result_of(code.replace("2 * x", "3 * x"))
+
+
+def test_long_arrays_lie_beside(tmp_path: Path) -> None:
+    text = "import torch\nx = torch.arange(1000.0, requires_grad=True)\n"
+    text += "loss = (x ** 2).sum()\nloss.backward()\n"
+    program = tmp_path / "program.py"
+    program.write_text(text)
+    out = tmp_path / "out.py"
+    command = [
+        sys.executable,
+        "-m",
+        "autodiff_cli",
+        "derive",
+        str(program),
+        "--to",
+        "numpy",
+        "-o",
+        str(out),
+    ]
+    subprocess.run(command, check=True, capture_output=True)
+    assert set(np.load(tmp_path / "out.npz")) == {"x", "expected x"}
+    subprocess.run([sys.executable, "-I", str(out)], check=True, capture_output=True)
+
+
+def test_other_libraries_parse_and_name_their_functions() -> None:
+    text = "import torch\nx = torch.tensor([1., 2.], requires_grad=True)\n"
+    text += "loss = torch.sigmoid(x).sum()\nloss.backward()\n"
+    torch, jax = exported(text, "torch").code, exported(text, "jax").code
+    ast.parse(torch), ast.parse(jax)
+    assert "torch.autograd.grad([loss], [x])" in torch and "x.sigmoid()" in torch
+    assert "jnp.exp(-x)" in jax and "import numpy as np" in jax
+
+
+def test_what_has_no_loss_is_said() -> None:
+    error = exported("x = const([1, 2])", name="a.expr").error
+    assert error is not None and error.code == "E402"
+
+
+def test_what_jax_cannot_do_is_named() -> None:
+    text = "x = [3, 1, 2]; loss = sum(index_add(x, 0, const([0, 1], dtype=int64), x[:2]))"
+    error = exported(text, "jax", "a.expr").error
+    assert error is not None and "cannot be written in JAX" in error.message
