@@ -394,7 +394,8 @@ def _named_slope(node: Node, x: Node, gx: Node, g: Any) -> Node:
     """A cotangent under PyTorch's name: computed of `x`, whether its value depends on it or not."""
     made = node.grad_name.partition("Backward")
     if made[1]:
-        gx = F.depends(gx, x) if gx is g or not gx.requires_grad else gx
+        below = walk([gx], lambda n: n.inputs if n.requires_grad and n is not g else ())
+        gx = gx if x in below else F.depends(gx, x)
         gx.mark().name = f"{made[0]}BackwardBackward0"
     return gx
 
