@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import jsonschema
 import pytest
+from rich.style import Style
 
 import autodiff_cli.render as render
 from autodiff_cli.cli import waiting
@@ -83,6 +84,8 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
         encoding: str = "utf-8",
         **variables: str,
     ) -> Result:
+        for kept in (Style.parse, Style._add):  # with the codes of the terminal they were shown on
+            kept.cache_clear()
         given = None if stdin is None else Stream(stdin, stdin_tty)
         out, err = Stream(tty=tty, encoding=encoding), Stream(tty=tty, encoding=encoding)
         code = main(list(argv), Environment(given, out, err, variables))

@@ -323,3 +323,10 @@ def test_a_terminal_of_no_size(cli, monkeypatch):
     assert cli("demo.expr", tty=True, NO_COLOR="1").out == (SNAPSHOTS / "demo-80.txt").read_text(
         "utf-8"
     )
+
+
+def test_colours_are_those_of_each_terminal(cli):
+    """Also where this process wrote on another kind of terminal before."""
+    few = cli("demo.expr", tty=True, TERM="xterm-256color").out
+    many = cli("demo.expr", tty=True, **COLORS).out
+    assert "38;5;" in few and "38;2;" in many and "38;5;" not in many
