@@ -198,7 +198,8 @@ def _through(name: str, input: Node, src: Node, key: str, *rest: Any) -> Node:
 
 def _scattered_view(x, src, step, name):
     out = np.array(x, copy=True, order="C")
-    place = step[0].kernel(out, *step[1])
+    op, rest = step
+    place = op.kernel(out, *rest)
     place.flags.writeable = True  # NumPy protects diagonals; `out` is ours
     place[...] = src
     return out
