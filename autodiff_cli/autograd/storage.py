@@ -26,6 +26,15 @@ class Counter:
 
 
 class Content:
+    """What memory holds now. It is not the memory itself: nobody seems to look at that for it."""
+
+    __slots__ = ("node",)
+
+    def __init__(self, node: Node):
+        self.node = node
+
+
+class Part:
     """What view steps show of memory now."""
 
     __slots__ = ("steps", "storage")
@@ -42,14 +51,16 @@ class Storage:
     """Memory that several tensors look at: the node of the whole, and how often it was replaced.
     `apart` has the nodes of detached views that have got a history of their own, by the identity of
     the step that detached them, each with the version it shows. `aliased`: tensors with other
-    counters look at it too. `part`: what was written last through a view, and the steps to that."""
+    counters look at it too; `content` is for who wants to know what it holds later. `part`: what
+    was written last through a view, and the steps to that."""
 
-    __slots__ = ("__weakref__", "aliased", "apart", "node", "part", "version")
+    __slots__ = ("__weakref__", "aliased", "apart", "content", "node", "part", "version")
 
     def __init__(self, node: Node):
         self.node = node
         self.version = 0
         self.aliased = False
+        self.content: Content | None = None
         self.apart: dict[int, tuple[Step, Node, int]] = {}
         self.part: tuple[Node, tuple[Step, ...]] | None = None
 
@@ -71,13 +82,17 @@ class Storage:
         """Hold other values."""
         self.node = node
         self.version += 1
+        if self.content is not None:
+            self.content.node = node
 
     def note_change(self, by: Node | None) -> None:
         """Let rules that read what the memory held see what it will hold."""
-        data_mutation.note(self.node, Content(self, ()), by=by)
+        if self.content is None:
+            self.content = Content(self.node)
+        data_mutation.note(self.node, self.content, by=by)
         if self.part is not None:
             node, steps = self.part
-            data_mutation.note(node, Content(self, steps), by=by)
+            data_mutation.note(node, Part(self, steps), by=by)
 
     def set_apart(self, step: Step, node: Node) -> None:
         """Give what a detaching step shows a history of its own."""

@@ -106,7 +106,10 @@ def exported_sample(case: Case) -> str | None:
     return Exported([(loss, one)], "loss", gradients, names, "sample", None).text("numpy", None)[0]
 
 
-@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
+FIRST = [case for case in cases() if case.name.endswith("-0")]
+
+
+@pytest.mark.parametrize("case", FIRST, ids=lambda case: case.name)
 def test_ops_give_their_gradients(case: Case) -> None:
     try:
         code = exported_sample(case)

@@ -452,3 +452,19 @@ def test_lists_that_grow_and_are_now_and_then_others(
     )
     with early():
         assert run(Source(text, "t.py"), Options(backward=False)).stdout == expected["found"] + "\n"
+
+
+@pytest.mark.parametrize("other", ["def tick(): return 3", "tick = int", "cell = [7]"])
+def test_what_a_step_could_reach_before_is_left_alone(other: str) -> None:
+    """A name that means something else from some step on leaves what it read as it was."""
+    body = f"    tick()\n    if i > 30:\n        {other}\n"
+    start = "cell = [0]\ndef tick():\n    cell[0] += 1\n    return cell[0]\nkept = cell\n"
+    expected: dict[str, Any] = {}
+    exec(f"{start}for i in range(60):\n{body}found = repr((cell, kept))\n", expected)
+    text = (
+        f"import torch\nw = torch.ones(2, requires_grad=True)\n{start}for i in range(60):\n"
+        f"    loss = w.pow(2).sum()\n{body}    loss.backward()\n"
+        "    with torch.no_grad(): w -= 0.01 * w.grad\n    w.grad = None\nprint((cell, kept))\n"
+    )
+    with early():
+        assert run(Source(text, "t.py"), Options(backward=False)).stdout == expected["found"] + "\n"

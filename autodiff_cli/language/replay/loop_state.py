@@ -155,6 +155,21 @@ class Changes:
         for tensor, value in other.shown.items():
             self.shown[tensor] = value or self.shown.get(tensor, False)
 
+    def reached(self, snapshot: Snapshot) -> Changes:
+        """What of it can be reached from there: what a step could before may be out of reach."""
+        found = Changes()
+        inside = [entry for _, parts in snapshot.values.values() for entry in parts]
+        holders = {id(holder) for holder, _, _ in (*snapshot.roots, *inside)}
+        for mine, its in (
+            (self.numbers, found.numbers), (self.tensors, found.tensors),
+            (self.unread, found.unread),
+        ):  # fmt: skip
+            its.update({key: place for key, place in mine.items() if key[0] in holders})
+        found.shown = {t: value for t, value in self.shown.items() if t in snapshot.tensors}
+        found.grown = {at: v for at, v in self.grown.items() if at in snapshot.values}
+        found.rebound = self.rebound
+        return found
+
     def apart(self, other: Snapshot) -> bool:
         """Whether nothing that changed can be reached from there."""
         holders = {id(holder) for _, parts in other.values.values() for holder, _, _ in parts}

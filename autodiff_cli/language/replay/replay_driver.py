@@ -237,6 +237,7 @@ class Run:
             return None if signal is CONTINUE else signal
 
         before = self.before
+        changes = changes.reached(before)
         if any(
             id(values) in before.values and before.values[id(values)][1]
             for values in changes.grown.values()
