@@ -103,6 +103,9 @@ class _Builder:
             return Call("logdet", (self.build(node.args[2].args[0].args[0], depth + 1),))
         if key in ("cast", "alias", "depends"):
             return self.build(node.inputs[0], depth)
+        if key in ("unsafe_view", "unshared_view", "reshape_alias"):
+            size = Name(static_text(tuple(node.shape)))
+            return Call("reshape", (self.build(node.inputs[0], depth + 1), size))
         if key in ("slice", "select"):
             return Index(self.build(node.inputs[0], depth + 1), _place(node))
         if key == "index" and len(node.inputs) == 2:

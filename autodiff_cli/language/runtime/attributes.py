@@ -207,6 +207,11 @@ def _kept(node: Node) -> str:
     return "call `.retain_grad()` on it before backward()"
 
 
+def _seen(tensor: Tensor) -> Node:
+    """What a tensor shows, whatever became of its history; of a lazy layer's there is nothing."""
+    return tensor.node if hasattr(tensor, "describe") else tensor.looked_at
+
+
 def _size_of(tensor: Tensor) -> tuple[int, ...]:
     if hasattr(tensor, "describe"):
         raise fault("E308 uninitialized", tensor.describe())
@@ -235,7 +240,7 @@ ATTRIBUTES: dict[str, Getter] = {
     "device": lambda t: CPU,
     "layout": lambda t: "torch.strided",
     "itemsize": lambda t: t.dtype.itemsize,
-    "nbytes": lambda t: t.looked_at.numel * t.dtype.itemsize,
+    "nbytes": lambda t: _seen(t).numel * t.dtype.itemsize,
     "is_cuda": lambda t: False,
     "is_sparse": lambda t: False,
     "is_quantized": lambda t: False,
@@ -532,10 +537,10 @@ METHODS: dict[str, Callable[..., Any]] = {
         if dim is None
         else Size(tensor.shape)[index([*range(len(tensor.shape))], dim)]
     ),
-    "dim": lambda t: len(t.shape),
-    "ndimension": lambda t: len(t.shape),
-    "numel": lambda t: t.looked_at.numel,
-    "nelement": lambda t: t.looked_at.numel,
+    "dim": lambda t: _seen(t).ndim,
+    "ndimension": lambda t: _seen(t).ndim,
+    "numel": lambda t: _seen(t).numel,
+    "nelement": lambda t: _seen(t).numel,
     "element_size": lambda t: t.dtype.itemsize,
     "backward": _backward,
     "retain_grad": _retain,
