@@ -468,3 +468,16 @@ def test_what_a_step_could_reach_before_is_left_alone(other: str) -> None:
     )
     with early():
         assert run(Source(text, "t.py"), Options(backward=False)).stdout == expected["found"] + "\n"
+
+
+def test_gradients_that_are_kept_go_on_growing() -> None:
+    """`w.grad` in a list is the gradient itself, to which later steps add."""
+    text = (
+        "import torch\nw = torch.tensor([2.0, -1.0, 0.5], requires_grad=True)\nkept = []\n"
+        "for i in range(40):\n    w.sum().mul(3).backward()\n    if i % 9 == 8:\n"
+        "        w.grad = None\n    kept.append(w.grad)\n"
+        "print([None if k is None else k[0].item() for k in kept])\n"
+    )
+    expected = ([27.0] * 8 + [None]) * 4 + [12.0] * 4  # nine steps add 3 to each
+    with early():
+        assert run(Source(text, "t.py"), Options(backward=False)).stdout == f"{expected}\n"

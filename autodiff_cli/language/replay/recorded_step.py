@@ -216,8 +216,14 @@ class Recorder:
         self.leaves += 1
 
     def is_new(self, value: Any) -> bool:
-        """Whether the step made a tensor that nobody else has."""
-        return self._free(value) and value not in self.before.tensors and value not in self.given
+        """Whether the step made a tensor that nobody else has: no gradient that it added to."""
+        known = self.before.tensors
+        return (
+            self._free(value)
+            and value not in known
+            and value not in self.given
+            and all(shown.grad is not value for shown in known.values())
+        )
 
     # -- what it does -----------------------------------------------------------------------------
 
