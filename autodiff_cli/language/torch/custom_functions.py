@@ -8,7 +8,8 @@ from typing import Any
 from ...autograd.data_mutation import shown
 from ...autograd.forward import moves
 from ...autograd.handles import wrap_view
-from ...autograd.reverse import changed_since, freed, overwritten_at, zeros_like
+from ...autograd.overwritten import changed_since, freed, overwritten_at
+from ...autograd.reverse import zeros_like
 from ...autograd.tensor import Tensor
 from ...autograd.transform_levels import Opened
 from ...autograd.views import base_of

@@ -1,0 +1,94 @@
+"""Values that backward cannot use any more: freed, detached, or changed in place since.
+
+Invariant: nothing is changed here; what is wrong is told as PyTorch tells it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import AutodiffError, fault, labelled
+from ..graph.node import Node
+from ..graph.op import CAST, LEAF, OUTPUT
+from . import data_mutation
+
+
+def freed(node: Node) -> AutodiffError:
+    """E406 for what a node saved."""
+    where = labelled(node.span, "this part of the graph was used up")
+    return fault("E406 backward-second-time", shown(node), labels=where)
+
+
+def shown(node: Node) -> str:
+    """A node by the name it was assigned to, else by its text."""
+    span = node.span
+    if span is None or len(span.text) >= 40 or "\n" in span.text:
+        return f"`{node.op.name}`"
+    name = span.assigned
+    return f"`{name} = {span.text}`" if name else f"`{span.text}`"
+
+
+def check_saved(node: Node, saved: list[Node]) -> None:
+    """E407 when a value that the rule reads was changed in place after the node was made."""
+    for read in saved:
+        overwritten = overwritten_at(read)
+        if overwritten is None or overwritten[3] < node.seq:
+            continue  # what reads an old value later has it from an op that kept it
+        if read.marks is not None and read.marks.detached:
+            if read is node:
+                continue  # results are saved without their history
+            raise _detached(node, read)
+        if not data_mutation.kept(overwritten[1], node, read):
+            raise changed_since(node, read, overwritten)
+
+
+def _detached(node: Node, read: Node) -> AutodiffError:
+    """E407 for a value that `node` saved and that was detached in place."""
+    where = labelled(node.span, "saved here")
+    said = shown(read)
+    return fault("E407 saved-was-detached", said, read.shape, node.op.name, labels=where)
+
+
+def changed_since(node: Node, read: Node, overwritten: Any) -> AutodiffError:
+    """E407 for a value that `node` saved, and that was overwritten: where, by what, and the
+    how-manyth change of it."""
+    at, _, version, _ = overwritten
+    where = labelled(at, "changed in place here") + labelled(node.span, "saved here")
+    said = shown(read)
+    words = _modified(node, read, version)
+    return fault("E407 saved-was-changed", said, read.shape, node.op.name, words, labels=where)
+
+
+def _modified(node: Node, read: Node, version: int) -> str:
+    """PyTorch's words for a saved value that was changed; `version` is that of the value."""
+    handle = read.handle and read.handle()
+    made_by = node if read is node else handle.node if handle is not None else read
+    named = made_by.requires_grad and made_by.op is not LEAF
+    output = made_by.args[1] if made_by.op is OUTPUT else 0
+    by = made_by.args[0] if made_by.op is OUTPUT else made_by
+    now = max(version + 1, 0 if handle is None else handle.version)
+    kind = "Float" if read.dtype.itemsize == 4 else "Double"
+    source = f", which is output {output} of {_plain_name(by)}," if named else ""
+    return (
+        "one of the variables needed for gradient computation has been modified by an inplace "
+        f"operation: [torch.{kind}Tensor {list(read.shape)}]{source} is at version {now}; "
+        f"expected version {version} instead."
+    )
+
+
+def _plain_name(node: Node) -> str:
+    """The name of a backward function as messages have it: `Exp`, `Pow1`."""
+    return node.grad_name.removesuffix("Backward0").replace("Backward", "")
+
+
+def overwritten_at(node: Node) -> Any:
+    """Where and by which node the memory of a node was changed in place; None if it was not."""
+    while True:
+        if node.marks is not None and node.marks.overwritten is not None:
+            return node.marks.overwritten
+        cast_for_op = node.op is CAST and node.handle is None  # what is saved is not the copy
+        viewed = node.op.view and "own counter" not in node.op.properties
+        if node.op is OUTPUT or viewed or cast_for_op:
+            node = node.args[0]
+        else:
+            return None
