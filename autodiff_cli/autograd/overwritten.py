@@ -92,3 +92,10 @@ def overwritten_at(node: Node) -> Any:
             node = node.args[0]
         else:
             return None
+
+
+def recorded(node: Node) -> Node:
+    """The node whose history a tensor has after changes that autograd does not see."""
+    while node.op.key == "with_value" and node.requires_grad:
+        node = node.args[0]
+    return node

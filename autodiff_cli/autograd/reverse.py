@@ -30,7 +30,7 @@ from ..graph.state import STATE, grad_mode
 from ..graph.strides import contiguous_strides
 from ..graph.walk import SEQUENCE, bodies, walk
 from . import data_mutation, function_hooks
-from .overwritten import changed_since, check_saved, freed, overwritten_at, shown
+from .overwritten import changed_since, check_saved, freed, overwritten_at, recorded, shown
 
 
 def zeros_like(node: Node) -> Node:
@@ -520,13 +520,6 @@ def _read_by_rule(node: Node, g: Any) -> list[Node]:
         return _reads(node, ruled(node, g), since)
 
 
-def _recorded(node: Node) -> Node:
-    """The node whose history a tensor has after changes that autograd does not see."""
-    while node.op.key == "with_value" and node.requires_grad:
-        node = node.args[0]
-    return node
-
-
 def gradients(
     seeds: list[tuple[Node, Node]],
     targets: list[Node],
@@ -536,7 +529,7 @@ def gradients(
     since: int = 0,
 ) -> list[Node | None]:
     """Cotangents of `targets`, None for those that were not reached."""
-    targets = [_recorded(target) for target in targets]
+    targets = [recorded(target) for target in targets]
     run = Pass(seeds, targets, create_graph, retain_graph, since)
     reached = run.run()
     return [reached.get(run.first(target)) for target in targets]

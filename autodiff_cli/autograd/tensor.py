@@ -22,6 +22,7 @@ from ..graph.registry import F
 from ..graph.state import STATE, grad_mode, taken_out
 from ..graph.walk import walk
 from . import data_mutation, reverse
+from .overwritten import recorded
 from .storage import Counter, Storage, mark_overwritten, renewed, revalued, without_history
 from .views import (
     NAMED,
@@ -199,10 +200,10 @@ class Tensor:
 
     def _move_slot(self, slot: GradSlot, node: Node) -> None:
         """Keep the gradient of what this tensor shows from now on, not of what it showed."""
-        marks = self._node.marks
+        marks = recorded(self._node).marks
         if node.requires_grad and marks is not None and slot in marks.slots:
             marks.slots.remove(slot)
-            node.mark().slots.append(slot)
+            recorded(node).mark().slots.append(slot)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -344,7 +345,7 @@ class Tensor:
         if node.op is LEAF or self.accumulator is not None:
             return
         self.accumulator = slot = GradSlot()
-        node.mark().slots.append(slot)
+        recorded(node).mark().slots.append(slot)
 
     def _show(self, node: Node) -> None:
         """Show another node of the same shape and dtype as the storage's new content."""
