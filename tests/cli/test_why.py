@@ -117,7 +117,7 @@ def test_another_loss(cli) -> None:
         (["why", "1 +", "cut.py"], 3, "error"),
         (["why", "p", "-e", "p = {'a': tensor(1.)}; w = 2; loss = w * p['a']"], 3, "`p['a']`"),
         (["why", "h[0]", "-e", "h = [1, 2"], 3, "E101"),
-        (["why", "cut.py"], 2, "whose gradient? `cut.py` is a file"),
+        (["why", "cut.py"], 3, "whose gradient? `cut.py` is a file"),
         (["why", "x", "-e", "x = [1, 2]; y = x @ [[1, 2, 3]]"], 3, "E301"),
     ],
 )

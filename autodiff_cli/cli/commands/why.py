@@ -41,7 +41,7 @@ def why(values: dict[str, Any], words: list[str], env: Environment) -> int:
     alone = not files and not values["expr"] and isfile(name)
     if alone and (is_terminal(env.stdin) or name.endswith((".expr", ".py"))):
         env.complain(f"whose gradient? `{name}` is a file", f"put a name before it: `why w {name}`")
-        return Exit.USAGE
+        return Exit.PROGRAM  # as for any name that there is not
     name = name.removesuffix(".grad")
     return run_programs(
         values, files, env, lambda: Asker(values, env, name), f"why {name}", "ask about"
