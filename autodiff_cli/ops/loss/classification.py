@@ -12,6 +12,7 @@ from ...graph.op import cast, known, value_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.sizes import shape_text
+from ..kernels.losses import reduced, reduction_of
 from ..kernels.rules import NAMED_SLOPE, require_constant
 
 NN = "nn.functional."
@@ -77,7 +78,7 @@ def nll_loss(
     reduction: Word = "mean",
 ):
     """Negative log-likelihood: minus the log-probabilities `input` at the classes `target`."""
-    mode = F.reduction_word(reduction, size_average, reduce)
+    mode = reduction_of(reduction, size_average, reduce)
     require_constant("nll_loss", "weight", weight)
     shape = input.shape
     loss = F.nll_loss_reduced(input, target, weight, ignore_index=ignore_index, reduction=mode)
@@ -122,7 +123,7 @@ def nll_loss_reduced(
         loss = F.where(kept, loss, 0.0)
     if reduction == "mean" and total is not None:
         return F.sum(loss) / F.sum(total)
-    return F.reduce_loss(loss, reduction)
+    return reduced(loss, reduction)
 
 
 @function(
@@ -148,7 +149,7 @@ def cross_entropy(
     label_smoothing: float = 0.0,
 ):
     """Cross entropy of `softmax(input)`; `target` has class numbers or probabilities."""
-    mode = F.reduction_word(reduction, size_average, reduce)
+    mode = reduction_of(reduction, size_average, reduce)
     if not 0 <= label_smoothing <= 1:
         raise fault("E504 label_smoothing-between", label_smoothing)
     if input.shape == target.shape:

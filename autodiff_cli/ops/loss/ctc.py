@@ -15,6 +15,7 @@ from ...graph.params import node_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.sizes import check_size
+from ..kernels.losses import reduced, reduction_of
 from ..kernels.windows import whole_numbers
 
 NN = "nn.functional."
@@ -258,5 +259,5 @@ def ctc_loss(
         loss = F.where(F.eq(loss, float("inf")), 0.0, loss)
     if reduction == "mean":
         loss = loss / constant(np.maximum(wanted, 1).astype(loss.dtype))
-    loss = F.reduce_loss(loss, reduction)
+    loss = reduced(loss, reduction_of(reduction))
     return F.squeeze(loss, 0) if reduction == "none" and not batched else loss

@@ -15,6 +15,7 @@ from ...graph.op import cast, known, value_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.sizes import shape_text
+from ..kernels.losses import loss_function, loss_node, reduced, reduction_of
 from ..kernels.rules import NAMED_SLOPE, require_constant
 
 NN = "nn.functional."
@@ -24,30 +25,6 @@ MODES = (
     S(t(2), t(2), reduction="none"),
     S(t(), t()),
 )
-
-
-def reduction_of(reduction, size_average=None, reduce=None):
-    """`reduction`, or what the two old flags say; E205 for an unknown word."""
-    if size_average is not None or reduce is not None:
-        if reduce is False:
-            return "none"
-        return "sum" if size_average is False else "mean"
-    if reduction not in ("none", "mean", "sum"):
-        raise fault("E205 reduction-cannot-reduction", reduction)
-    return reduction
-
-
-def reduced(loss, mode):
-    """The mean, the sum or all elements of a loss."""
-    return F.mean(loss) if mode == "mean" else F.sum(loss) if mode == "sum" else loss
-
-
-@function(public=False, samples=[S(t(3), "sum"), S(t(3), "mean", False)])
-def reduce_loss(
-    loss: Tensor, reduction: Word, size_average: Flag | None = None, reduce: Flag | None = None
-):
-    """A loss reduced as `reduction` or the old flags say."""
-    return reduced(loss, reduction_of(reduction, size_average, reduce))
 
 
 def _floating(name, *nodes):
@@ -79,12 +56,6 @@ def _same_shape(name, input, target, other="target"):
         )
 
 
-@function(public=False, samples=[S("mean"), S("mean", None, False)])
-def reduction_word(reduction: Word, size_average: Flag | None = None, reduce: Flag | None = None):
-    """`none`, `mean` or `sum`, as `reduction` or the old flags say."""
-    return reduction_of(reduction, size_average, reduce)
-
-
 @composite(
     public=False,
     grad_fn="DivBackward1",
@@ -109,54 +80,34 @@ def _weighted(loss, input, weight, mode, mean_of_weight=True):
     return reduced(loss, mode)
 
 
-@function(name=NN + "l1_loss", samples=(*MODES, S(t(2, 3), t(2, 3), weight=t(2, 3, low=0.1))))
-def l1_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: Flag | None = None,
-    reduce: Flag | None = None,
-    reduction: Word = "mean",
-    weight: Tensor | None = None,
-):
+@loss_function(name=NN + "l1_loss", samples=(*MODES, S(t(2, 3), t(2, 3), weight=t(2, 3, low=0.1))))
+def l1_loss(input: Tensor, target: Tensor, reduction: Word = "mean", weight: Tensor | None = None):
     """Absolute differences. The slope is 0 where they are 0."""
-    mode = reduction_of(reduction, size_average, reduce)
-    return _weighted(F.abs(input - target), input, weight, mode)
+    return _weighted(F.abs(input - target), input, weight, reduction)
 
 
-@composite(
+@loss_node(
     name=NN + "mse_loss",
     samples=MODES,
     errors=[Bad("E302", t(2, 3), t(2)), Bad("E307", ints(2), ints(2))],
     properties=NAMED_SLOPE,
     phrase="2 * (input - target), divided by their number for the mean",
 )
-def mse_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: Flag | None = None,
-    reduce: Flag | None = None,
-    reduction: Word = "mean",
-):
+def mse_loss(input: Tensor, target: Tensor, reduction: Word = "mean"):
     """Squared differences."""
     difference = _difference(input, target)
     _floating("mse_loss", difference)
-    return reduced(difference * difference, reduction_of(reduction, size_average, reduce))
+    return reduced(difference * difference, reduction)
 
 
-@function(name=NN + "mse_loss", samples=[S(t(2, 3), t(2, 3), weight=t(2, 3, low=0.1))])
+@loss_function(name=NN + "mse_loss", samples=[S(t(2, 3), t(2, 3), weight=t(2, 3, low=0.1))])
 def mse_loss_weighted(
-    input: Tensor,
-    target: Tensor,
-    size_average: Flag | None = None,
-    reduce: Flag | None = None,
-    reduction: Word = "mean",
-    weight: Tensor | None = None,
+    input: Tensor, target: Tensor, reduction: Word = "mean", weight: Tensor | None = None
 ):
     """Squared differences times weights; the mean is over the sum of weights."""
-    mode = reduction_of(reduction, size_average, reduce)
     if weight is None:
-        return F.mse_loss(input, target, reduction=mode)
-    return _weighted(F.pow(input - target, 2), input, weight, mode)
+        return F.mse_loss(input, target, reduction=reduction)
+    return _weighted(F.pow(input - target, 2), input, weight, reduction)
 
 
 @composite(public=False, samples=[S(t(2, 3), 0.5)])
@@ -176,28 +127,20 @@ def _positive(name, parameter, value, zero):
         raise fault("E504 needs-parameter", name, parameter, ">= 0" if zero else "> 0", value)
 
 
-@function(
+@loss_function(
     name=NN + "smooth_l1_loss",
     samples=(*MODES, S(t(2, 3), t(2, 3), beta=0.5), S(t(2), t(2), beta=0)),
     errors=[Bad("E504", t(2), t(2), beta=-1.0)],
 )
-def smooth_l1_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: Flag | None = None,
-    reduce: Flag | None = None,
-    reduction: Word = "mean",
-    beta: float = 1.0,
-):
+def smooth_l1_loss(input: Tensor, target: Tensor, reduction: Word = "mean", beta: float = 1.0):
     """Squared differences over `2 beta` below `beta`, absolute less `beta / 2` beyond.
 
     `beta=0` is `l1_loss`.
     """
-    mode = reduction_of(reduction, size_average, reduce)
     _positive("smooth_l1_loss", "beta", beta, True)
     if beta == 0:
-        return F.l1_loss(input, target, reduction=mode)
-    return F.smooth_l1_loss_curved(input, target, reduction=mode, beta=beta)
+        return F.l1_loss(input, target, reduction=reduction)
+    return F.smooth_l1_loss_curved(input, target, reduction=reduction, beta=beta)
 
 
 @composite(
@@ -388,7 +331,7 @@ def _(g, out, input, target):
 P = t(2, 3, low=0.1, high=0.9)
 
 
-@composite(
+@loss_node(
     name=NN + "binary_cross_entropy",
     samples=[
         S(P, P),
@@ -400,22 +343,16 @@ P = t(2, 3, low=0.1, high=0.9)
     phrase="(p - y) / (p * (1 - p)), divided by their number for the mean",
 )
 def binary_cross_entropy(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    size_average: Flag | None = None,
-    reduce: Flag | None = None,
-    reduction: Word = "mean",
+    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: Word = "mean"
 ):
     """Cross entropy of probabilities `input`; logarithms are cut at -100."""
-    mode = reduction_of(reduction, size_average, reduce)
     _floating("binary_cross_entropy", input, target)
     _same_shape("binary_cross_entropy", input, target)
     if input.dtype != target.dtype:
         raise fault("E307 binary_cross_entropy-needs-input-target", input, target)
     require_constant("binary_cross_entropy", "weight", weight)
     loss = F.bce(input, target)
-    return reduced(loss if weight is None else loss * weight, mode)
+    return reduced(loss if weight is None else loss * weight, reduction)
 
 
 @composite(
@@ -445,7 +382,7 @@ def _fit(g, x):
     return g if g.shape == x.shape else F.sum_to_size(g, x.shape)
 
 
-@composite(
+@loss_node(
     name=NN + "binary_cross_entropy_with_logits",
     samples=[
         *MODES,
@@ -464,15 +401,12 @@ def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
-    size_average: Flag | None = None,
-    reduce: Flag | None = None,
     reduction: Word = "mean",
     pos_weight: Tensor | None = None,
 ):
     """Cross entropy of `sigmoid(input)`, finite for every input."""
-    mode = reduction_of(reduction, size_average, reduce)
     _same_shape("binary_cross_entropy_with_logits", input, target)
     for parameter, node in (("weight", weight), ("pos_weight", pos_weight)):
         require_constant("binary_cross_entropy_with_logits", parameter, node)
     loss = F.logits_loss(input, target, pos_weight)
-    return reduced(loss if weight is None else loss * weight, mode)
+    return reduced(loss if weight is None else loss * weight, reduction)

@@ -12,6 +12,7 @@ from ...graph.params import node_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.sizes import shape_text
+from ..kernels.losses import loss_function, loss_node, reduced, reduction_of
 from ..kernels.rules import NAMED_SLOPE, require_constant
 
 NN = "nn.functional."
@@ -24,7 +25,7 @@ def _signs(*shape):
     return t(*shape, values=values, grad=False)
 
 
-@function(
+@loss_function(
     name=NN + "margin_ranking_loss",
     aliases=["margin_ranking_loss"],
     samples=[
@@ -34,55 +35,38 @@ def _signs(*shape):
     errors=[Bad("E308", t(2), t(2, 3), t(2, 3))],
 )
 def margin_ranking_loss(
-    input1: Tensor,
-    input2: Tensor,
-    target: Tensor,
-    margin: float = 0,
-    size_average: Flag | None = None,
-    reduce: Flag | None = None,
-    reduction: Word = "mean",
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: Word = "mean"
 ):
     """How far `input1` is from leading `input2` (target 1) or trailing it (-1) by `margin`."""
     if not len(input1.shape) == len(input2.shape) == len(target.shape):
         shapes = ", ".join(shape_text(x.shape) for x in (input1, input2, target))
         raise fault("E308 margin_ranking_loss-needs-tensors-same", shapes)
     loss = F.clamp_min(-target * (input1 - input2) + margin, 0)
-    return F.reduce_loss(loss, reduction, size_average, reduce)
+    return reduced(loss, reduction)
 
 
-@function(
+@loss_function(
     name=NN + "hinge_embedding_loss",
     aliases=["hinge_embedding_loss"],
     samples=[S(t(4), _signs(4)), S(t(2, 2), _signs(2, 2), margin=2.0, reduction="none")],
 )
 def hinge_embedding_loss(
-    input: Tensor,
-    target: Tensor,
-    margin: float = 1.0,
-    size_average: Flag | None = None,
-    reduce: Flag | None = None,
-    reduction: Word = "mean",
+    input: Tensor, target: Tensor, margin: float = 1.0, reduction: Word = "mean"
 ):
     """`input` where target is 1, `max(0, margin - input)` where it is -1."""
     apart = F.where(F.ne(target, 1), F.clamp_min(margin - input, 0), 0.0)
     together = F.where(F.ne(target, -1), input, 0.0)
-    return F.reduce_loss(apart + together, reduction, size_average, reduce)
+    return reduced(apart + together, reduction)
 
 
-@function(
+@loss_function(
     name=NN + "cosine_embedding_loss",
     aliases=["cosine_embedding_loss"],
     samples=[S(t(2, 3), t(2, 3), _signs(2)), S(t(3), t(3), _signs(), margin=0.1, reduction="none")],
     errors=[Bad("E308", t(2, 3), t(3), _signs(2))],
 )
 def cosine_embedding_loss(
-    input1: Tensor,
-    input2: Tensor,
-    target: Tensor,
-    margin: float = 0,
-    size_average: Flag | None = None,
-    reduce: Flag | None = None,
-    reduction: Word = "mean",
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: Word = "mean"
 ):
     """One less the cosine where target is 1, the cosine beyond `margin` where it is -1."""
     ndim = len(input1.shape)
@@ -95,7 +79,7 @@ def cosine_embedding_loss(
     cosine = along / F.sqrt(size1 * size2)
     near = F.where(F.eq(target, 1), 1 - cosine, 0.0)
     far = F.where(F.eq(target, -1), F.clamp_min(cosine - margin, 0), 0.0)
-    return F.reduce_loss(near + far, reduction, size_average, reduce)
+    return reduced(near + far, reduction)
 
 
 def _triplet(near, far, margin):
@@ -119,7 +103,7 @@ def _shown(node):
 TRIPLES = (t(2, 3), t(2, 3), t(2, 3))
 
 
-@function(
+@loss_function(
     name=NN + "triplet_margin_loss",
     aliases=["triplet_margin_loss"],
     samples=[S(*TRIPLES), S(*TRIPLES, margin=2.0, p=1, swap=True, reduction="none")],
@@ -133,8 +117,6 @@ def triplet_margin_loss(
     p: float = 2,
     eps: float = 1e-6,
     swap: Flag = False,
-    size_average: Flag | None = None,
-    reduce: Flag | None = None,
     reduction: Word = "mean",
 ):
     """By how much `positive` is not closer to `anchor` than `negative` by `margin`."""
@@ -143,7 +125,7 @@ def triplet_margin_loss(
     far = F.pairwise_distance(anchor, negative, p, eps)
     if swap:
         far = F.minimum(far, F.pairwise_distance(positive, negative, p, eps))
-    return F.reduce_loss(_triplet(near, far, margin), reduction, size_average, reduce)
+    return reduced(_triplet(near, far, margin), reduction)
 
 
 @function(
@@ -175,7 +157,7 @@ def triplet_margin_with_distance_loss(
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = F.minimum(far, distance(positive, negative))
-    return F.reduce_loss(_triplet(near, far, margin), reduction)
+    return reduced(_triplet(near, far, margin), reduction_of(reduction))
 
 
 def _soft_elements(product):
@@ -183,7 +165,7 @@ def _soft_elements(product):
     return F.log1p(F.exp(-F.abs(product))) + F.maximum(-product, 0.0)
 
 
-@composite(
+@loss_node(
     name=NN + "soft_margin_loss",
     samples=[
         S(t(3), _signs(3)),
@@ -193,17 +175,11 @@ def _soft_elements(product):
     properties=NAMED_SLOPE | {"one edge"},
     phrase="-y * sigmoid(-y * x), divided by their number for the mean",
 )
-def soft_margin_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: Flag | None = None,
-    reduce: Flag | None = None,
-    reduction: Word = "mean",
-):
+def soft_margin_loss(input: Tensor, target: Tensor, reduction: Word = "mean"):
     """`log(1 + exp(-target * input))`, for targets 1 and -1."""
     require_constant("soft_margin_loss", "target", target)
     loss = F.soft_margin(input * target)
-    return F.reduce_loss(loss, reduction, size_average, reduce)
+    return reduced(loss, reduction)
 
 
 @composite(public=False, samples=[S(t(3))], vjp=lambda g, out, product: -g * F.sigmoid(-product))
@@ -212,7 +188,7 @@ def soft_margin(product: Tensor):
     return _soft_elements(product)
 
 
-@function(
+@loss_function(
     name=NN + "multilabel_soft_margin_loss",
     samples=[
         S(t(2, 3), t(2, 3, low=0.0, high=1.0)),
@@ -220,12 +196,7 @@ def soft_margin(product: Tensor):
     ],
 )
 def multilabel_soft_margin_loss(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    size_average: Flag | None = None,
-    reduce: Flag | None = None,
-    reduction: str = "mean",
+    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ):
     """Binary cross entropy of `sigmoid(input)`, the mean over classes."""
     if not input.shape:
@@ -234,7 +205,7 @@ def multilabel_soft_margin_loss(
     if weight is not None:
         loss = loss * weight
     loss = F.sum(loss, len(input.shape) - 1) / input.shape[-1]
-    return F.reduce_loss(loss, reduction, size_average, reduce)
+    return reduced(loss, reduction)
 
 
 def _rows(name, input, target):
@@ -283,7 +254,7 @@ def _(g, out, *args):
     raise fault("E404 one-ops-no-second")
 
 
-@composite(
+@loss_node(
     name=NN + "multi_margin_loss",
     samples=[
         S(t(2, 3), ints(2, high=3), **ONCE),
@@ -301,8 +272,6 @@ def multi_margin_loss(
     p: int = 1,
     margin: float = 1.0,
     weight: Tensor | None = None,
-    size_average: Flag | None = None,
-    reduce: Flag | None = None,
     reduction: Word = "mean",
 ):
     """By how much other classes come within `margin` of the target's score, to the power `p`."""
@@ -325,10 +294,10 @@ def multi_margin_loss(
     if weight is not None:
         loss = loss * F.reshape(F.index_select(weight, 0, F.reshape(at, (-1,))), (-1, 1))
     loss = F.sum(loss, 1) / classes
-    return F.reduce_loss(F.reshape(loss, target.shape), reduction, size_average, reduce)
+    return reduced(F.reshape(loss, target.shape), reduction)
 
 
-@composite(
+@loss_node(
     name=NN + "multilabel_margin_loss",
     samples=[
         S(t(2, 3), ints(2, 3, values=[[0, -1, 1], [2, 1, -1]]), **ONCE),
@@ -339,13 +308,7 @@ def multi_margin_loss(
     no_forward="multilabel_margin_loss_forward",
     phrase="the classes inside of the margin, against those of the targets",
 )
-def multilabel_margin_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: Flag | None = None,
-    reduce: Flag | None = None,
-    reduction: Word = "mean",
-):
+def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: Word = "mean"):
     """Margins between the scores of a row's target classes and all others; a row of targets ends
     at its first -1."""
     scores = _rows("multilabel_margin_loss", input, target)
@@ -369,4 +332,4 @@ def multilabel_margin_loss(
     loss = F.sum(loss, (1, 2)) / classes
     if len(input.shape) < 2:
         loss = F.reshape(loss, ())
-    return F.reduce_loss(loss, reduction, size_average, reduce)
+    return reduced(loss, reduction)

@@ -5,25 +5,60 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import fault
-from ...graph.declare import Any, Promote, Tensor, function, opaque, pointwise
+from ...graph.declare import (
+    Any,
+    Promote,
+    Tensor,
+    function,
+    opaque,
+    pointwise,
+    row_words,
+    unary_rows,
+)
 from ...graph.dtypes import BOOL
 from ...graph.op import value_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, bools, ints, t
 
-COMPARISONS = (
-    ("eq", np.equal, (), "Whether two elements are equal."),
-    ("ne", np.not_equal, ("not_equal",), "Whether two elements differ."),
-    ("lt", np.less, ("less",), "Whether `input` is less than `other`."),
-    ("le", np.less_equal, ("less_equal",), "Whether `input` is less than or equal to `other`."),
-    ("gt", np.greater, ("greater",), "Whether `input` is greater than `other`."),
-    (
-        "ge",
-        np.greater_equal,
-        ("greater_equal",),
-        "Whether `input` is greater than or equal to `other`.",
-    ),
+_WORDS = row_words("""
+    eq: Whether two elements are equal.
+    ne not_equal: Whether two elements differ.
+    lt less: Whether `input` is less than `other`.
+    le less_equal: Whether `input` is less than or equal to `other`.
+    gt greater: Whether `input` is greater than `other`.
+    ge greater_equal: Whether `input` is greater than or equal to `other`.
+    logical_and: Whether both elements are non-zero.
+    logical_or: Whether an element is non-zero.
+    logical_xor: Whether exactly one element is non-zero.
+    bitwise_and: Bits set in both; logical and of bools.
+    bitwise_or: Bits set in one; logical or of bools.
+    bitwise_xor: Bits set in exactly one; logical exclusive or of bools.
+    bitwise_left_shift: Bits moved to the left: `input * 2 ** other`.
+    bitwise_right_shift: Bits moved to the right: `input // 2 ** other`.
+""")
+
+_unary = unary_rows(
+    __name__,
+    """
+    logical_not: Whether an element is zero.
+    bitwise_not: Every bit turned over; logical not of bools.
+    isnan: Whether an element is nan.
+    isinf: Whether an element is inf or -inf.
+    isposinf: Whether an element is inf.
+    isneginf: Whether an element is -inf.
+    isfinite: Whether an element is neither infinite nor nan.
+    isreal: True everywhere: all numbers are real.
+    signbit: Whether an element has a minus sign.
+""",
 )
+
+
+def _binary(key, kernel, **options):
+    def binary(input: Tensor, other: Tensor):
+        pass
+
+    aliases, binary.__doc__ = _WORDS[key]
+    pointwise(kernel, key=key, aliases=aliases, **options)(binary)
 
 
 def _to_other(input, other):
@@ -31,53 +66,38 @@ def _to_other(input, other):
     return F.abs(input - other)
 
 
-def _binary(key, kernel, aliases, doc, **options):
-    def binary(input: Tensor, other: Tensor):
-        pass
+_key: Any
+_kernel: Any
 
-    binary.__doc__ = doc
-    pointwise(kernel, key=key, aliases=aliases, **options)(binary)
-
-
-def _unary(key, kernel, doc, **options):
-    def unary(input: Tensor):
-        pass
-
-    unary.__doc__ = doc
-    pointwise(kernel, key=key, **options)(unary)
-
-
-_row: Any
-
-for _row in COMPARISONS:
+for _key, _kernel in (
+    ("eq", np.equal),
+    ("ne", np.not_equal),
+    ("lt", np.less),
+    ("le", np.less_equal),
+    ("gt", np.greater),
+    ("ge", np.greater_equal),
+):
     _binary(
-        *_row,
+        _key,
+        _kernel,
         promote=Promote.BOOL,
         samples=[S(ints(2, 3), ints(3)), S(t(3), 0.5)],
-        kink=_to_other if _row[0] in ("lt", "le", "gt", "ge") else None,
+        kink=_to_other if _key in ("lt", "le", "gt", "ge") else None,
         errors=[Bad("E302", t(2, 3), t(2))],
     )
 
 
-# -- logic -----------------------------------------------------------------------------------------
+# -- logic and bits --------------------------------------------------------------------------------
 
-for _row in (
-    ("logical_and", np.logical_and, (), "Whether both elements are non-zero."),
-    ("logical_or", np.logical_or, (), "Whether an element is non-zero."),
-    ("logical_xor", np.logical_xor, (), "Whether exactly one element is non-zero."),
-):
-    _binary(*_row, promote=Promote.LOGICAL, samples=[S(bools(2, 3), ints(3)), S(t(3), bools(3))])
+for _kernel in (np.logical_and, np.logical_or, np.logical_xor):
+    _binary(
+        _kernel.__name__,
+        _kernel,
+        promote=Promote.LOGICAL,
+        samples=[S(bools(2, 3), ints(3)), S(t(3), bools(3))],
+    )
 
-_unary(
-    "logical_not",
-    np.logical_not,
-    "Whether an element is zero.",
-    promote=Promote.LOGICAL,
-    samples=[S(bools(3)), S(ints(3))],
-)
-
-
-# -- bits ------------------------------------------------------------------------------------------
+_unary("logical_not", np.logical_not, None, [S(bools(3)), S(ints(3))], promote=Promote.LOGICAL)
 
 
 def _check_bits(name, kinds):
@@ -89,40 +109,16 @@ def _check_bits(name, kinds):
     return check
 
 
-BITS = (
-    ("bitwise_and", np.bitwise_and, "iub", (), "Bits set in both; logical and of bools."),
-    ("bitwise_or", np.bitwise_or, "iub", (), "Bits set in one; logical or of bools."),
-    (
-        "bitwise_xor",
-        np.bitwise_xor,
-        "iub",
-        (),
-        "Bits set in exactly one; logical exclusive or of bools.",
-    ),
-    (
-        "bitwise_left_shift",
-        np.left_shift,
-        "iu",
-        (),
-        "Bits moved to the left: `input * 2 ** other`.",
-    ),
-    (
-        "bitwise_right_shift",
-        np.right_shift,
-        "iu",
-        (),
-        "Bits moved to the right: `input // 2 ** other`.",
-    ),
-)
-
-_kernel: Any
-
-for _key, _kernel, _kinds, _aliases, _doc in BITS:
+for _key, _kernel, _kinds in (
+    ("bitwise_and", np.bitwise_and, "iub"),
+    ("bitwise_or", np.bitwise_or, "iub"),
+    ("bitwise_xor", np.bitwise_xor, "iub"),
+    ("bitwise_left_shift", np.left_shift, "iu"),
+    ("bitwise_right_shift", np.right_shift, "iu"),
+):
     _binary(
         _key,
         _kernel,
-        _aliases,
-        _doc,
         check=_check_bits(_key, _kinds),
         errors=[Bad("E307", t(2), t(2))],
         samples=[S(ints(3, high=9), 2), *([S(bools(3), bools(3))] if "b" in _kinds else ())],
@@ -131,9 +127,9 @@ for _key, _kernel, _kinds, _aliases, _doc in BITS:
 _unary(
     "bitwise_not",
     np.invert,
-    "Every bit turned over; logical not of bools.",
+    None,
+    [S(bools(3)), S(ints(3, high=9))],
     check=_check_bits("bitwise_not", "iub"),
-    samples=[S(bools(3)), S(ints(3, high=9))],
     errors=[Bad("E307", t(2))],
 )
 
@@ -142,31 +138,22 @@ _unary(
 
 SPECIAL_VALUES = S(t(values=[float("nan"), float("inf"), -float("inf"), 1.0], grad=False))
 
-
-def _is_infinite(sign):
-    return lambda x: np.logical_and(np.isinf(x), x > 0 if sign > 0 else x < 0)
-
-
-for _key, _kernel, _doc in (
-    ("isnan", np.isnan, "Whether an element is nan."),
-    ("isinf", np.isinf, "Whether an element is inf or -inf."),
-    ("isposinf", _is_infinite(1), "Whether an element is inf."),
-    ("isneginf", _is_infinite(-1), "Whether an element is -inf."),
-    ("isfinite", np.isfinite, "Whether an element is neither infinite nor nan."),
-    ("isreal", lambda x: np.ones_like(x, dtype=bool), "True everywhere: all numbers are real."),
-    (
-        "signbit",
-        lambda x: np.signbit(x) if x.dtype.kind == "f" else x < 0,
-        "Whether an element has a minus sign.",
-    ),
+for _key, _kernel in (
+    ("isnan", np.isnan),
+    ("isinf", np.isinf),
+    ("isposinf", lambda x: np.logical_and(np.isinf(x), x > 0)),
+    ("isneginf", lambda x: np.logical_and(np.isinf(x), x < 0)),
+    ("isfinite", np.isfinite),
+    ("isreal", lambda x: np.ones_like(x, dtype=bool)),
+    ("signbit", lambda x: np.signbit(x) if x.dtype.kind == "f" else x < 0),
 ):
     _unary(
         _key,
         _kernel,
-        _doc,
+        None,
+        [SPECIAL_VALUES, S(ints(3, low=-2))],
         promote=Promote.LOGICAL,
         inplace=False,
-        samples=[SPECIAL_VALUES, S(ints(3, low=-2))],
     )
 
 

@@ -463,12 +463,16 @@ POLYNOMIALS = row_words("""
 """)
 
 
-def _polynomial(name, kernel):
+def _polynomial(name, find):
+    """`find(special, n, x)` is the value of SciPy; on [0, 1] a shifted one is that on [-1, 1]."""
+    shifted = name.startswith("shifted_")
+
     def evaluate(x, n):
         import scipy.special
 
         order = np.trunc(n)
-        out = kernel(scipy.special, np.where(order < 0, 0, order), x)
+        whole = np.where(order < 0, 0, order).astype(np.int64)
+        out = find(scipy.special, whole, 2 * x - 1 if shifted else x)
         return np.where(order < 0, 0, out).astype(x.dtype)
 
     def polynomial(input: Tensor, n: Tensor):
@@ -479,38 +483,28 @@ def _polynomial(name, kernel):
         evaluate,
         key=f"special_{name}",
         name=f"special.{name}",
-        method=False,
         inplace=False,
         promote=Promote.FLOAT,
         samples=[S(t(3, low=0.1, high=0.9, grad=False), 3), S(t(3, grad=False), ints(3))],
     )(polynomial)
 
 
-for _row in (
-    ("chebyshev_polynomial_t", lambda s, n, x: s.eval_chebyt(n.astype(np.int64), x)),
-    ("chebyshev_polynomial_u", lambda s, n, x: s.eval_chebyu(n.astype(np.int64), x)),
-    ("chebyshev_polynomial_v", lambda s, n, x: _half_order(s, n, x, -1)),
-    ("chebyshev_polynomial_w", lambda s, n, x: _half_order(s, n, x, 1)),
-    ("hermite_polynomial_h", lambda s, n, x: s.eval_hermite(n.astype(np.int64), x)),
-    ("hermite_polynomial_he", lambda s, n, x: s.eval_hermitenorm(n.astype(np.int64), x)),
-    ("laguerre_polynomial_l", lambda s, n, x: s.eval_laguerre(n.astype(np.int64), x)),
-    ("legendre_polynomial_p", lambda s, n, x: s.eval_legendre(n.astype(np.int64), x)),
-    (
-        "shifted_chebyshev_polynomial_t",
-        lambda s, n, x: s.eval_chebyt(n.astype(np.int64), 2 * x - 1),
-    ),
-    (
-        "shifted_chebyshev_polynomial_u",
-        lambda s, n, x: s.eval_chebyu(n.astype(np.int64), 2 * x - 1),
-    ),
-    ("shifted_chebyshev_polynomial_v", lambda s, n, x: _half_order(s, n, 2 * x - 1, -1)),
-    ("shifted_chebyshev_polynomial_w", lambda s, n, x: _half_order(s, n, 2 * x - 1, 1)),
-):
-    _polynomial(*_row)
-
-
 def _half_order(special, n, x, sign):
     """Third and fourth kind: `U_n - U_(n-1)` and `U_n + U_(n-1)`."""
-    n = n.astype(np.int64)
     before = np.where(n > 0, special.eval_chebyu(np.maximum(n - 1, 0), x), 0)
     return special.eval_chebyu(n, x) + sign * before
+
+
+for _row in (
+    ("chebyshev_polynomial_t", lambda s, n, x: s.eval_chebyt(n, x)),
+    ("chebyshev_polynomial_u", lambda s, n, x: s.eval_chebyu(n, x)),
+    ("chebyshev_polynomial_v", lambda s, n, x: _half_order(s, n, x, -1)),
+    ("chebyshev_polynomial_w", lambda s, n, x: _half_order(s, n, x, 1)),
+):
+    _polynomial(*_row)
+    _polynomial(f"shifted_{_row[0]}", _row[1])
+
+_polynomial("hermite_polynomial_h", lambda s, n, x: s.eval_hermite(n, x))
+_polynomial("hermite_polynomial_he", lambda s, n, x: s.eval_hermitenorm(n, x))
+_polynomial("laguerre_polynomial_l", lambda s, n, x: s.eval_laguerre(n, x))
+_polynomial("legendre_polynomial_p", lambda s, n, x: s.eval_legendre(n, x))
