@@ -1,4 +1,4 @@
-"""Writing to views of a batch of tensors: the view ops of one example, their dims moved by one."""
+"""Writing to views of a batch of tensors: the steps that lead there are the view op's batch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from ...graph.node import Node
 from ...graph.op import Op
 from ...graph.registry import F
-from ...graph.shapes import infer_size
+from ..handles import view_steps
+from ..views import Step, written_through
 
 if TYPE_CHECKING:
     from .examples import Trace
@@ -24,56 +25,30 @@ def shifted(op: Op, args: list[Any]) -> list[Any]:
     return args
 
 
-def _shifted_view(op: Op, rest: tuple[Any, ...], shape: tuple[int, ...], size: int) -> Any:
-    """A view op and its further arguments for a batch of tensors of `shape`; None if unknown."""
-    key = op.key
-    if key in ("detach", "data_alias", "whole_view"):
-        return op, rest
-    if key in ("view", "reshape_alias", "unshared_view"):
-        return op, ((size, *infer_size(shape, rest[0])),)
-    if key == "permute":
-        return op, ((0, *(d + 1 for d in rest[0])),)
-    if not shape:
-        return None
-    if key == "t":
-        return (F.transpose, (1, 2)) if len(shape) == 2 else (F.alias, ())
-    if key == "squeezed" and rest[0] is None:
-        ones = tuple(d + 1 for d, n in enumerate(shape) if n == 1)
-        return (op, (ones, 2)) if ones else (F.alias, ())
-    if key in _VIEWS_BY_DIM:
-        return op, tuple(shifted(op, [None, *rest])[1:])
-    return None
-
-
-_VIEWS_BY_DIM = frozenset(
-    {
-        "squeezed",
-        "unsqueeze",
-        "transpose",
-        "slice",
-        "select",
-        "diagonal",
-        "unbind",
-        "split",
-        "split_with_sizes",
-        "unfold",
-    }
-)
+def _lifted_steps(trace: Trace, base: Node, step: Step) -> tuple[Step, ...] | None:
+    """How a view op looks at all examples of its operand; None where it copies."""
+    op, rest, index = step
+    example = trace.placeholder(base)
+    found = op.apply([example, *rest])
+    (lifted,) = trace.lift([found if index < 0 else found[index]])
+    return None if lifted is None else view_steps(lifted, base)
 
 
 def copy_slices(trace: Trace, node: Node) -> Any:
     """A base with a value written to its view."""
-    base, value, (op, rest, index) = node.args
-    found = _shifted_view(op, rest, base.shape, trace.size)
-    if found is None:
-        return None
-    return F.copy_slices.apply([trace.full(base), trace.full(value), (*found, index)])
+    base, value, step = node.args
+    whole = trace.full(base)
+    steps = _lifted_steps(trace, whole, step)
+    return None if steps is None else written_through(whole, steps, trace.full(value))
 
 
 def embedded(trace: Trace, node: Node) -> Any:
     """A value in zeros, where a view would show it."""
     value, shape, (op, rest) = node.args
-    found = _shifted_view(op, rest, shape, trace.size)
-    if found is None:
+    zeros = F.zeros((trace.size, *shape), dtype=value.dtype)
+    steps = _lifted_steps(trace, zeros, (op, rest, -1))
+    if steps is None:
         return None
-    return F.embedded.apply([trace.full(value), (trace.size, *shape), found])
+    if len(steps) == 1:
+        return F.embedded.apply([trace.full(value), zeros.shape, steps[0][:2]])
+    return written_through(zeros, steps, trace.full(value))

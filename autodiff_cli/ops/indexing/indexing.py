@@ -23,7 +23,7 @@ from ...graph.declare import (
 )
 from ...graph.dtypes import BOOL, INT64, UINT8
 from ...graph.node import Node
-from ...graph.op import constant, known, number, value_of
+from ...graph.op import constant, known, value_of
 from ...graph.params import BindError, node_of, shown, to_int, to_tensor, type_name
 from ...graph.registry import F
 from ...graph.registry import op as op_of
@@ -42,6 +42,7 @@ from ..kernels.indices import (
     places_of,
     wrapped_index,
 )
+from ..kernels.rules import zeros
 
 
 def _gather_shape(input, dim, index, sparse_grad=False):
@@ -82,11 +83,7 @@ def gather(input: Tensor, dim: Dim, index: Mask, *, sparse_grad: bool = False):
 
 @gather.vjp
 def _(g, out, input, dim, index, sparse_grad):
-    return F.scatter_add(_zeros(g, input), dim, index, g), None
-
-
-def _zeros(g: Node, input: Node) -> Node:
-    return F.expand(number(0.0, g.dtype), input.shape)
+    return F.scatter_add(zeros(input), dim, index, g), None
 
 
 def _selected_shape(input, dim, index):
@@ -111,7 +108,7 @@ def _selected_shape(input, dim, index):
         Bad("E302", t(2), 0, ints(2, 2)),
         Bad("E306", t(2), 0, t(1)),
     ],
-    vjp=lambda g, out, input, dim, index: (F.index_add(_zeros(g, input), dim, index, g), None),
+    vjp=lambda g, out, input, dim, index: (F.index_add(zeros(input), dim, index, g), None),
 )
 def index_select(input: Tensor, dim: Dim, index: Mask):
     """The elements `index` of a dim, repeated as the index says."""
@@ -328,7 +325,7 @@ def index(input: Tensor, indices: OptionalTensors):
 
 @index.vjp
 def _(g, out, input, indices):
-    return F.index_written.apply([_zeros(g, input), indices, g, True]), None
+    return F.index_written.apply([zeros(input), indices, g, True]), None
 
 
 # -- other ways to choose --------------------------------------------------------------------------
@@ -347,7 +344,7 @@ def _taken_shape(input, index):
     shape=_taken_shape,
     samples=[S(t(2, 3), ints(4, high=6)), S(t(3), ints(values=-1)), S(t(), ints(2, high=1))],
     errors=[Bad("E305", t(2, 2), ints(values=[4])), Bad("E306", t(2), t(1))],
-    vjp=lambda g, out, input, index: (F.put(_zeros(g, input), index, g, True), None),
+    vjp=lambda g, out, input, index: (F.put(zeros(input), index, g, True), None),
 )
 def take(input: Tensor, index: Mask):
     """Elements of the tensor seen as one row."""
@@ -406,7 +403,7 @@ def masked_select(input: Tensor, mask: Mask):
 @masked_select.vjp
 def _(g, out, input, mask):
     shape = broadcast_shapes(input.shape, mask.shape)
-    spread = F.masked_scatter(F.expand(number(0.0, g.dtype), shape), mask, g)
+    spread = F.masked_scatter(zeros(g, shape), mask, g)
     return F.sum_to_size(spread, input.shape), None
 
 
@@ -500,7 +497,7 @@ def _(g, out, weight, indices, padding_idx, scale_grad_by_freq, sparse):
     if padding_idx >= 0:
         kept = constant((value_of(rows) != padding_idx).astype(g.dtype))
         g = g * F.unsqueeze(kept, 1)
-    return F.index_add(_zeros(g, weight), 0, rows, g), None
+    return F.index_add(zeros(weight), 0, rows, g), None
 
 
 @function(
@@ -535,9 +532,7 @@ def shortened_rows(weight: Tensor, input: Mask, max_norm: float, norm_type: floa
     place and without recording it."""
     with grad_mode(False):
         norms = F.unsqueeze(F.vector_norm(weight, norm_type, (1,)), 1)
-        used = F.index_fill(
-            F.expand(number(0.0, weight.dtype), (weight.shape[0],)), 0, F.reshape(input, (-1,)), 1.0
-        )
+        used = F.index_fill(zeros(weight, weight.shape[:1]), 0, F.reshape(input, (-1,)), 1.0)
         long = F.logical_and(norms > max_norm, F.unsqueeze(used, 1) > 0)
         shortened = F.where(long, weight * (max_norm / (norms + 1e-7)), weight)
         owner = weight.handle and weight.handle()

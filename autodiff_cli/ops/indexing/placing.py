@@ -22,6 +22,7 @@ from ..kernels.indices import (
     indexed_shape,
     places_of,
 )
+from ..kernels.rules import zeros
 
 # -- brackets, flat places, masks ------------------------------------------------------------------
 
@@ -138,7 +139,7 @@ def put(input: Tensor, index: Mask, source: Tensor, accumulate: bool = False):
 
 @put.vjp
 def _(g, out, input, index, source, accumulate):
-    kept = g if accumulate else F.put(g, index, F.expand(number(0.0, g.dtype), source.shape), False)
+    kept = g if accumulate else F.put(g, index, zeros(source), False)
     return kept, None, F.reshape(F.take(g, index), source.shape)
 
 
@@ -217,8 +218,7 @@ def view_scatter(input: Tensor, src: Tensor, step: Any, name: str):
 
 @view_scatter.vjp
 def _(g, out, input, src, step, name):
-    zeros = F.expand(number(0.0, g.dtype), src.shape)
-    return F.view_scatter.apply([g, zeros, step, name]), step[0].apply([g, *step[1]])
+    return F.view_scatter.apply([g, zeros(src), step, name]), step[0].apply([g, *step[1]])
 
 
 @function(

@@ -20,6 +20,7 @@ from ..kernels.indices import (
     flat_places,
     key_of,
 )
+from ..kernels.rules import zeros
 
 # -- scatter: an index for every element of the source ---------------------------------------------
 
@@ -261,23 +262,23 @@ def _reduce_back(places, g, out, input, dim, index, src, reduce, include_self):
     def add(x, s):
         return places.add(x, dim, index, s)
 
-    zeros = F.expand(number(0.0, g.dtype), input.shape)
+    none = zeros(input)
     ones = F.expand(number(1.0, g.dtype), src.shape)
     if reduce == "sum":
         to_self, to_src = g, read(g)
     elif reduce == "mean":
-        count = add(zeros + 1.0 if include_self else zeros, ones)
+        count = add(none + 1.0 if include_self else none, ones)
         count = F.where(F.eq(count, 0), 1.0, count)
         to_self, to_src = g / count, read(g) / read(count)
     elif reduce == "prod":
         safe = F.where(F.eq(input, 0), 1.0, input)
         to_self = g * reduced(safe, src) / safe
         zero = F.eq(src, 0)
-        alone = F.logical_and(zero, F.eq(read(add(zeros, F.where(zero, ones, 0.0))), 1))
+        alone = F.logical_and(zero, F.eq(read(add(none, F.where(zero, ones, 0.0))), 1))
         others = reduced(input, F.where(alone, 1.0, src))
         to_src = F.where(alone, read(g * others), read(g * out) / F.where(zero, 1.0, src))
     else:
-        own = F.where(F.eq(input, out), zeros + 1.0, 0.0)
+        own = F.where(F.eq(input, out), none + 1.0, 0.0)
         hit = F.where(F.eq(src, read(out)), ones, 0.0)
         share = g / add(own, hit)
         to_self, to_src = own * share, hit * read(share)
@@ -468,8 +469,7 @@ def index_fill_tensor(input: Tensor, dim: Dim, index: Mask, value: Tensor):
 
 @index_fill_tensor.vjp
 def _(g, out, input, dim, index, value):
-    zeros = F.expand(number(0.0, g.dtype), g.shape)
-    filled = F.index_fill_number(zeros, dim, index, 1.0) > 0
+    filled = F.index_fill_number(zeros(g), dim, index, 1.0) > 0
     return F.index_fill_number(g, dim, index, 0.0), None, F.sum(F.where(filled, g, 0.0))
 
 

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from ...errors import AutodiffError, fail, fault
-from ...graph.dtypes import SCALAR_NAMES, is_float
+from ...graph.dtypes import INT32, SCALAR_NAMES, is_float
 from ...graph.node import Node
 from ...graph.op import CONSTANT, known, value_of
 from ...graph.registry import F
+from ...graph.samples import Bad, t
 from ...graph.shapes import count
 from .rules import require_float
 
@@ -25,6 +26,22 @@ def require_matrices(name: str, input: Node, *, square: bool = False) -> None:
     require_float(name, input, "RuntimeError")
     if input.dtype.itemsize < 4:
         raise fault("E307 does-not-take", name, input)
+
+
+SINGULAR = t(values=[[1.0, 2.0], [2.0, 4.0]])
+REGULAR = t(values=[[2.0, 0.5], [-0.3, 1.5]])
+SQUARE_ONLY = (Bad("E308", t(2, 3), words="square"), Bad("E308", t(2)))
+
+
+def with_info(name: str, A: Node) -> Any:
+    """The shapes of what is made of square matrices, one of each, and of an info about it."""
+    require_matrices(name, A, square=True)
+    return (A.shape, A.dtype), (A.shape[:-2], INT32)
+
+
+def is_vector(a: Any, b: Any) -> bool:
+    """Whether the right side `b` is a vector (or one for each matrix of a batch), as in PyTorch."""
+    return b.ndim == 1 or (a.ndim - 1 == b.ndim and b.shape == a.shape[:-1])
 
 
 # Of ops whose matrices lie in column-major order, as LAPACK leaves them.

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import fail, fault
 from ...graph.dtypes import is_float
-from ...graph.node import Node
+from ...graph.node import Node, Shape
 from ...graph.op import number
 from ...graph.registry import F
 from ...graph.shapes import reduced_shape
@@ -39,6 +39,29 @@ def flat(g: Node, on: Node, name: str) -> Node:
     result = F.depends(g, on)
     result.mark().name = name
     return result
+
+
+def zeros(like: Node, shape: Shape | None = None) -> Node:
+    """Zeros that take no memory, in the dtype of a node and its shape, or another one."""
+    return F.expand(number(0.0, like.dtype), like.shape if shape is None else shape)
+
+
+def picked(input: Node, dim: int, index: Node, keepdim: bool) -> tuple[Node, Node]:
+    """Values at `index` (reduced dim kept), and the index, both as a reduction returns them."""
+    shape = reduced_shape(input.shape, (dim,), keepdim)
+    return F.reshape(F.gather(input, dim, index), shape), F.reshape(index, shape)
+
+
+def shared_by_equal(g: Node, out: Node, input: Node) -> Node:
+    """The cotangent of one element of all, shared evenly by those that are equal to it."""
+    hit = F.logical_or(F.eq(input, out), F.logical_and(F.isnan(input), F.isnan(out)))
+    return F.where(hit, F.div(g, F.sum(hit)), 0.0)
+
+
+def require_dims(name: str, input: Node) -> None:
+    """E304 for a tensor without dims."""
+    if not input.shape:
+        raise fault("E304 needs-tensor-dims", name)
 
 
 def without_zeros(input):

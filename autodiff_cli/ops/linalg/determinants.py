@@ -7,13 +7,9 @@ import numpy as np
 from ...graph.declare import Tensor, function, opaque
 from ...graph.op import number
 from ...graph.registry import F
-from ...graph.samples import Bad, S, t
+from ...graph.samples import S, t
 from ...graph.shapes import broadcast_shapes
-from ..kernels.matrices import require_matrices, transposed
-
-SINGULAR = t(values=[[1.0, 2.0], [2.0, 4.0]])
-REGULAR = t(values=[[2.0, 0.5], [-0.3, 1.5]])
-SQUARE_ONLY = (Bad("E308", t(2, 3), words="square"), Bad("E308", t(2)))
+from ..kernels.matrices import REGULAR, SINGULAR, SQUARE_ONLY, require_matrices, transposed
 
 NO_THIRD = "third derivatives of singular determinants divide by zero"
 

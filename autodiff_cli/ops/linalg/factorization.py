@@ -27,6 +27,7 @@ from ..kernels.matrices import (
     rows,
     singular,
     transposed,
+    with_info,
 )
 
 
@@ -172,11 +173,6 @@ def _cholesky(a, upper):
     return np.swapaxes(factor, -1, -2) if upper else factor, info
 
 
-def _cholesky_shape(name, a):
-    require_matrices(name, a, square=True)
-    return (a.shape, a.dtype), (a.shape[:-2], INT32)
-
-
 def _cholesky_slope(g, factor, upper):
     """Murray (2016), equation (9)."""
     if upper:
@@ -193,7 +189,7 @@ def _cholesky_slope(g, factor, upper):
     public=False,
     grad_fn="LinalgCholeskyExBackward0",
     fields=("L", "info"),
-    shape=lambda input, upper: _cholesky_shape("linalg.cholesky_ex", input),
+    shape=lambda input, upper: with_info("linalg.cholesky_ex", input),
     vjp=lambda g, out, input, upper: (_cholesky_slope(g[0], out[0], upper),),
     properties=COLUMNS,
     samples=[S(positive(2)), S(positive(3), True)],
@@ -280,7 +276,7 @@ def _to_factor(common, factor, upper):
 @opaque(
     _cholesky_inverse,
     eager=True,
-    shape=lambda L, upper: _cholesky_shape("cholesky_inverse", L)[0],
+    shape=lambda L, upper: with_info("cholesky_inverse", L)[0],
     vjp=lambda g, out, L, upper: (_to_factor(out @ g @ out, L, upper),),
     properties=COLUMNS,
     samples=[S(lower(3)), S(upper(2), upper=True)],

@@ -13,17 +13,17 @@ from ...graph.shapes import broadcast_shapes
 from ...graph.sizes import shape_text
 from ..kernels.matrices import (
     COLUMNS,
+    REGULAR,
+    SINGULAR,
+    SQUARE_ONLY,
     check_info,
     each,
+    is_vector,
     require_matrices,
     require_same_dtype,
     transposed,
+    with_info,
 )
-
-SINGULAR = t(values=[[1.0, 2.0], [2.0, 4.0]])
-REGULAR = t(values=[[2.0, 0.5], [-0.3, 1.5]])
-SQUARE_ONLY = (Bad("E308", t(2, 3), words="square"), Bad("E308", t(2)))
-
 
 # -- inverses and systems --------------------------------------------------------------------------
 
@@ -55,7 +55,7 @@ def _solve(a, b):
     lambda a: _solve(a, np.eye(a.shape[-1], dtype=a.dtype)),
     public=False,
     grad_fn="LinalgInvExBackward0",
-    shape=lambda A: _with_info("linalg.inv", A),
+    shape=lambda A: with_info("linalg.inv", A),
     fields=("inverse", "info"),
     properties=COLUMNS,
     samples=[S(REGULAR)],
@@ -70,11 +70,6 @@ def inv_raw(A: Tensor):
 def _(g, out, A):
     flipped = transposed(out[0])
     return (-(flipped @ g[0] @ flipped),)
-
-
-def _with_info(name, A):
-    require_matrices(name, A, square=True)
-    return (A.shape, A.dtype), (A.shape[:-2], INT32)
 
 
 ZERO_PIVOT = (
@@ -112,11 +107,6 @@ def inv(A: Tensor):
     inverse, info = F.inv_raw(A)
     check_info("linalg.inv", info, ZERO_PIVOT)
     return inverse
-
-
-def is_vector(a, b):
-    """Whether the right side `b` is a vector (or one for each matrix of a batch), as in PyTorch."""
-    return b.ndim == 1 or (a.ndim - 1 == b.ndim and b.shape == a.shape[:-1])
 
 
 def _solve_shape(A, B, left):
@@ -228,7 +218,7 @@ def _matrix_exp(a):
     _matrix_exp,
     aliases=["linalg.matrix_exp"],
     grad_fn="LinalgMatrixExpBackward0",
-    shape=lambda input: _with_info("matrix_exp", input)[0],
+    shape=lambda input: with_info("matrix_exp", input)[0],
     samples=[S(t(2, 2)), S(t(2, 2, 2))],
     errors=SQUARE_ONLY,
     phrase="a block of the exponential of [[A.T, g], [0, A.T]]",

@@ -12,9 +12,14 @@ from ...graph.params import to_tensor
 from ...graph.registry import F
 from ...graph.samples import Bad, S, t
 from ...graph.shapes import broadcast_shapes
-from ..kernels.matrices import COLUMNS, missing, require_matrices, require_same_dtype, transposed
-
-SINGULAR = t(values=[[1.0, 2.0], [2.0, 4.0]])
+from ..kernels.matrices import (
+    COLUMNS,
+    SINGULAR,
+    missing,
+    require_matrices,
+    require_same_dtype,
+    transposed,
+)
 
 
 def _tolerances(shape, dtype, values, absolute, relative):

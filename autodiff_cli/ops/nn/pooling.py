@@ -182,13 +182,18 @@ def unpool(input: Tensor, indices: Tensor, sizes: Any):
     return F.reshape(spread_out, (*lead, *sizes))
 
 
-def _max_results(input, rules, return_indices):
-    values = F.max_windows(input, rules)
-    return (values, F.max_window_indices(input, rules)) if return_indices else values
+def _maxima(input, rules, return_indices):
+    def pool(x, rules):
+        values = F.max_windows(x, rules)
+        return (values, F.max_window_indices(x, rules)) if return_indices else values
+
+    return _pooled(input, rules, pool)
 
 
-def _squeezed(input, rules, pool):
-    """A pooling of one dim by way of two, as PyTorch records it."""
+def _pooled(input, rules, pool):
+    """The last dims pooled; a single one by way of two, as PyTorch records it."""
+    if len(rules) > 1:
+        return pool(input, rules)
     result = pool(F.unsqueeze(input, len(input.shape) - 1), (_WHOLE[rules[0][0]], *rules))
     if type(result) is tuple:
         return tuple(F.squeeze(part, len(part.shape) - 2) for part in result)
@@ -202,21 +207,35 @@ _WHOLE = {
 }
 
 
-def _max_pool(name, n, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
-    rules = _window_rules(name, "max", input, n, kernel_size, stride, padding, dilation, ceil_mode)
-    if n == 1:
-        return _squeezed(input, rules, lambda x, r: _max_results(x, r, return_indices))
-    return _max_results(input, rules, return_indices)
+def _declare_max_pool(n, suffix, doc, **options):
+    """`max_pool2d`, and `max_pool2d_with_indices`, which gives these whatever is asked."""
+    plain = f"max_pool{n}d"
+    name = plain + suffix
+
+    @function(key=name, name=NN + name, aliases=[name], **options)
+    def pool(
+        input: Tensor,
+        kernel_size: Ints,
+        stride: Ints | None = None,
+        padding: Ints = 0,
+        dilation: Ints = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = bool(suffix),
+    ):
+        rules = _window_rules(
+            plain, "max", input, n, kernel_size, stride, padding, dilation, ceil_mode
+        )
+        return _maxima(input, rules, return_indices or suffix)
+
+    pool.doc = doc
 
 
-def _declare_max_pool(n):
-    name = f"max_pool{n}d"
+def _declare_max_pools(n):
     shape = (1, 2, 5, 4, 3)[: n + 2]
-
-    @function(
-        key=name,
-        name=NN + name,
-        aliases=[name],
+    _declare_max_pool(
+        n,
+        "",
+        f"Maxima of windows over the last {n} dim{'s' * (n > 1)}; the first of equal ones counts.",
         samples=[
             S(t(*shape), 2),
             S(t(*shape), 3, 1, 1),
@@ -228,41 +247,8 @@ def _declare_max_pool(n):
             Bad("E308", t(*shape), 9),
         ],
     )
-    def pool(
-        input: Tensor,
-        kernel_size: Ints,
-        stride: Ints | None = None,
-        padding: Ints = 0,
-        dilation: Ints = 1,
-        ceil_mode: bool = False,
-        return_indices: bool = False,
-    ):
-        return _max_pool(
-            name, n, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
-        )
-
-    pool.doc = (
-        f"Maxima of windows over the last {n} dim{'s' * (n > 1)}; the first of equal ones counts."
-    )
-
-    @function(
-        key=name + "_with_indices",
-        name=NN + name + "_with_indices",
-        aliases=[name + "_with_indices"],
-        samples=[S(t(*shape), 2)],
-    )
-    def pool_with_indices(
-        input: Tensor,
-        kernel_size: Ints,
-        stride: Ints | None = None,
-        padding: Ints = 0,
-        dilation: Ints = 1,
-        ceil_mode: bool = False,
-        return_indices: bool = True,
-    ):
-        return _max_pool(name, n, input, kernel_size, stride, padding, dilation, ceil_mode, True)
-
-    pool_with_indices.doc = f"`{name}` and the flat positions of the maxima."
+    doc = f"`max_pool{n}d` and the flat positions of the maxima."
+    _declare_max_pool(n, "_with_indices", doc, samples=[S(t(*shape), 2)])
 
 
 def _adaptive_rules(name, input, n, output_size):
@@ -290,33 +276,28 @@ def _declare_adaptive(n):
     max_name, mean_name = f"adaptive_max_pool{n}d", f"adaptive_avg_pool{n}d"
     shape = (1, 2, 5, 4, 3)[: n + 2]
 
-    def maxima(name, input, output_size, return_indices):
-        rules = _adaptive_rules(name, input, n, output_size)
-        if n == 1:
-            return _squeezed(input, rules, lambda x, r: _max_results(x, r, return_indices))
-        return _max_results(input, rules, return_indices)
+    def maxima(suffix, doc, **options):
+        name = max_name + suffix
 
-    @function(
-        key=max_name,
-        name=NN + max_name,
+        @function(key=name, name=NN + name, **options)
+        def pool(input: Tensor, output_size: Any, return_indices: bool = bool(suffix)):
+            rules = _adaptive_rules(max_name, input, n, output_size)
+            return _maxima(input, rules, return_indices or suffix)
+
+        pool.doc = doc
+
+    maxima(
+        "",
+        f"Maxima of windows that cover the last {n} dims with `output_size` results.",
         samples=[S(t(*shape), 2), S(t(*shape[1:]), 3, return_indices=True)],
         errors=[Bad("E308", t(2), 2)],
     )
-    def max_pool(input: Tensor, output_size: Any, return_indices: bool = False):
-        return maxima(max_name, input, output_size, return_indices)
-
-    max_pool.doc = f"Maxima of windows that cover the last {n} dims with `output_size` results."
-
-    @function(
-        key=max_name + "_with_indices",
-        name=NN + max_name + "_with_indices",
+    maxima(
+        "_with_indices",
+        f"`{max_name}` and the flat positions of the maxima.",
         aliases=[max_name] if n == 1 else [],
         samples=[S(t(*shape), 2)],
     )
-    def max_pool_with_indices(input: Tensor, output_size: Any, return_indices: bool = True):
-        return maxima(max_name, input, output_size, True)
-
-    max_pool_with_indices.doc = f"`{max_name}` and the flat positions of the maxima."
 
     @function(
         key=mean_name,
@@ -327,12 +308,10 @@ def _declare_adaptive(n):
     )
     def mean_pool(input: Tensor, output_size: Any):
         rules = _adaptive_rules(mean_name, input, n, output_size)
-        if n == 1:
-            return _squeezed(input, rules, F.adaptive_mean)
-        if all(rule[1] == 1 for rule in rules):
+        if n > 1 and all(rule[1] == 1 for rule in rules):
             dims = tuple(range(len(input.shape) - n, len(input.shape)))
             return F.mean(input, dims, True)
-        return F.adaptive_mean(input, rules)
+        return _pooled(input, rules, F.adaptive_mean)
 
     mean_pool.doc = f"Means of windows that cover the last {n} dims with `output_size` results."
 
@@ -370,9 +349,7 @@ def _mean_pool(name, n, input, kernel_size, stride, padding, ceil_mode, pads, di
     rules = _window_rules(name, kind, input, n, kernel_size, stride, padding, 1, ceil_mode)
     if divisor is None:
         rules = tuple((*rule, pads) for rule in rules)
-    if n == 1:
-        return _squeezed(input, rules, F.mean_windows)
-    return F.mean_windows(input, rules, divisor)
+    return _pooled(input, rules, lambda x, rules: F.mean_windows(x, rules, divisor))
 
 
 @function(
@@ -469,7 +446,7 @@ def _declare_lp_pool(n):
 
 
 for _n in (1, 2, 3):
-    _declare_max_pool(_n)
+    _declare_max_pools(_n)
     _declare_adaptive(_n)
     _declare_lp_pool(_n)
 for _n in (2, 3):

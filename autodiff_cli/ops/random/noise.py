@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 from ...graph.declare import Any, Flag, Tensor, opaque
-from ...graph.op import number
-from ...graph.registry import F
 from ...graph.samples import S, t
-from ..kernels.rules import NAMED_SLOPE
-
-
-def _zeros(x):
-    return F.expand(number(0.0, x.dtype), x.shape)
+from ..kernels.rules import NAMED_SLOPE, zeros
 
 
 @opaque(
@@ -26,7 +20,7 @@ def drawn(values: Tensor, first: Tensor, second: Tensor | None, grad_fn: Any):
 
 @drawn.vjp
 def _(g, out, values, first, second, grad_fn):
-    return None, _zeros(first), None if second is None else _zeros(second)
+    return None, zeros(first), None if second is None else zeros(second)
 
 
 @opaque(

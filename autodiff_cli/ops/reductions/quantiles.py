@@ -9,20 +9,9 @@ from ...graph.op import cast, known, number, value_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, t
 from ...graph.shapes import reduced_shape
-from ..kernels.rules import require_float
+from ..kernels.rules import picked, require_float, shared_by_equal
 
 # -- order statistics ------------------------------------------------------------------------------
-
-
-def _slope_to_all_equal(g, out, input):
-    """Shared evenly by all elements equal to the result."""
-    hit = F.logical_or(F.eq(input, out), F.logical_and(F.isnan(input), F.isnan(out)))
-    return F.where(hit, F.div(g, F.sum(hit)), 0.0)
-
-
-def _pick(input, dim, index, keepdim):
-    shape = reduced_shape(input.shape, (dim,), keepdim)
-    return F.reshape(F.gather(input, dim, index), shape), F.reshape(index, shape)
 
 
 def _require_elements(name, input, dim):
@@ -63,7 +52,7 @@ def _declare_median(name, skip_nan, text):
         phrase="shared evenly by the elements that are it",
         key=name,
         grad_fn=f"{kind}Backward0",
-        vjp=_slope_to_all_equal,
+        vjp=shared_by_equal,
         properties=frozenset({"selects"}),
         samples=[S(t(5)), S(t(2, 2)), S(t()), S(EQUAL, order=0, because="the slope jumps at ties")],
     )
@@ -84,7 +73,7 @@ def _declare_median(name, skip_nan, text):
     )
     def along(input: Tensor, dim: Dim, keepdim: bool = False):
         _require_elements(name, input, dim)
-        return _pick(input, dim, _middle(input, dim, skip_nan), keepdim)
+        return picked(input, dim, _middle(input, dim, skip_nan), keepdim)
 
     full.doc = f"{text}; the lower of two middle elements, equal ones share the slope."
     along.doc = f"{text} along `dim` and its index; the slope goes to the one that was picked."
@@ -107,7 +96,7 @@ def kthvalue(input: Tensor, k: int, dim: Dim = -1, keepdim: bool = False):
     if not 1 <= k <= size:
         raise fault("E308 kthvalue-along-dim-shape", k, dim, input, size)
     index = F.argsort(input, dim)
-    return _pick(input, dim, F.narrow(index, dim, k - 1, 1) if input.shape else index, keepdim)
+    return picked(input, dim, F.narrow(index, dim, k - 1, 1) if input.shape else index, keepdim)
 
 
 @composite(
@@ -131,7 +120,7 @@ def mode(input: Tensor, dim: Dim = -1, keepdim: bool = False):
     """The most frequent element along `dim` (the smallest of them), and the index of its last."""
     _require_elements("mode", input, dim)
     if not input.shape:
-        return _pick(input, dim, F.argsort(input, dim), keepdim)
+        return picked(input, dim, F.argsort(input, dim), keepdim)
     n = input.shape[dim]
     order = F.argsort(input, dim)
     ordered = F.detach(F.gather(input, dim, order))
@@ -142,7 +131,7 @@ def mode(input: Tensor, dim: Dim = -1, keepdim: bool = False):
         dim,
     )
     run_lengths = F.sub(places, F.cummax(starts, dim)[0])
-    return _pick(input, dim, F.gather(order, dim, F.argmax(run_lengths, dim, True)), keepdim)
+    return picked(input, dim, F.gather(order, dim, F.argmax(run_lengths, dim, True)), keepdim)
 
 
 # -- quantiles -------------------------------------------------------------------------------------

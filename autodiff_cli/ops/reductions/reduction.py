@@ -26,7 +26,16 @@ from ...graph.samples import Bad, S, bools, ints, t
 from ...graph.shapes import dims_of, reduced_count, reduced_shape
 from ...graph.strides import contiguous_strides
 from ..kernels.pytorch_sum_order import small_sum
-from ..kernels.rules import as_float, require_float, restored, shifted, spread, without_zeros
+from ..kernels.rules import (
+    as_float,
+    picked,
+    require_float,
+    restored,
+    shared_by_equal,
+    shifted,
+    spread,
+    without_zeros,
+)
 
 DIMS = (S(t(2, 3)), S(t(2, 3), dim=1), S(t(2, 3, 4), dim=(0, -1), keepdim=True), S(t()))
 TIES = t(2, 3, values=[[1.0, 3.0, 3.0], [2.0, 2.0, 2.0]])
@@ -250,19 +259,6 @@ def amin(input: Tensor, dim: Dims = (), keepdim: bool = False):
     """Smallest element over `dim`, or over everything; ties share the slope evenly."""
 
 
-def _shared_by_all(g, out, input):
-    nans = F.logical_and(F.isnan(input), F.isnan(out))
-    hit = F.logical_or(F.eq(input, out), nans)
-    return F.where(hit, F.div(g, F.sum(hit)), 0.0)
-
-
-def pick(input, dim, index, keepdim):
-    """Values at `index` (reduced dim kept), and the index, both as the reduction returns them."""
-    shape = reduced_shape(input.shape, (dim,), keepdim)
-    values = F.gather(input, dim, index)
-    return F.reshape(values, shape), F.reshape(index, shape)
-
-
 FULL = [S(t(2, 3)), S(t()), S(TIES, order=0, because=JUMP), S(ints(2, 3))]
 BY_DIM = [
     S(t(2, 3), 1),
@@ -285,7 +281,7 @@ def _declare_extreme(name, extreme, place, pairwise, superlative, comparative):
         grad_fn=f"{name.capitalize()}Backward1",
         samples=FULL,
         errors=EMPTY[:1],
-        vjp=_shared_by_all,
+        vjp=shared_by_equal,
         kink=lambda input: _lead(input, extreme_of, ()),
         properties=frozenset({"selects"}),
     )
@@ -308,7 +304,7 @@ def _declare_extreme(name, extreme, place, pairwise, superlative, comparative):
     )
     def along(input: Tensor, dim: StaticDim, keepdim: bool = False):
         require_elements(name, input, (dim,))
-        return pick(input, dim, getattr(F, place)(input, dim, True), keepdim)
+        return picked(input, dim, getattr(F, place)(input, dim, True), keepdim)
 
     along.doc = (
         f"{superlative} elements along `dim` and where they are; the slope goes to the picked ones."

@@ -12,12 +12,13 @@ from ...errors import fail, fault
 from ...graph.declare import Any, Dim, Ints, Tensor, TensorList, Tensors, function, movement
 from ...graph.dtypes import INT64, result_dtype
 from ...graph.node import Node
-from ...graph.op import constant, number, value_of
+from ...graph.op import constant, value_of
 from ...graph.params import dim_in_range, node_of, to_ints
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.shapes import broadcast_shapes
 from ...graph.sizes import check_size
+from ..kernels.rules import require_dims, zeros
 
 # -- joining ---------------------------------------------------------------------------------------
 
@@ -90,7 +91,7 @@ def _(g, out, tensors, dim):
     start = 0
     for x in tensors:
         if _skipped(x):
-            parts.append(F.expand(number(0.0, x.dtype), x.shape))
+            parts.append(zeros(x))
             continue
         end = start + x.shape[dim]
         parts.append(F.slice.apply([g, dim, start, end, 1]) if len(tensors) > 1 else g)
@@ -184,9 +185,7 @@ def _unbind_shape(input, dim):
     lambda x, dim: tuple(np.moveaxis(x, dim, 0)[i, ...] for i in range(x.shape[dim])),
     view=True,
     shape=_unbind_shape,
-    vjp=lambda g, out, input, dim: (
-        F.stack(g, dim) if g else F.expand(number(0.0, input.dtype), input.shape)
-    ),
+    vjp=lambda g, out, input, dim: F.stack(g, dim) if g else zeros(input),
     strides_rule=lambda strides, input, dim, index: (*strides[:dim], *strides[dim + 1 :]),
     samples=[S(t(2, 3)), S(t(2, 3), -1)],
     errors=[Bad("E304", t())],
@@ -196,8 +195,7 @@ def unbind(input: Tensor, dim: Dim = 0):
 
 
 def _sizes_by(input, split_size, dim):
-    if not input.shape:
-        raise zero_dim("split")
+    require_dims("split", input)
     size = input.shape[dim]
     if split_size < 0 or (split_size == 0 and size):
         raise fault("E305 split-into-pieces", split_size)
@@ -252,8 +250,7 @@ def _listed(sizes):
 
 def _sections(input, sizes, dim):
     sizes = _listed(sizes)
-    if not input.shape:
-        raise zero_dim("split")
+    require_dims("split", input)
     if any(s < 0 for s in sizes) or sum(sizes) != input.shape[dim]:
         raise fault("E303 split-sizes-sum", tuple(sizes), sum(sizes), dim, input.shape[dim])
     return _pieces(sizes, input, dim)
@@ -279,10 +276,6 @@ def _check_count(count: int) -> None:
         raise fault("E505 would-make-tensors", count, MAX_PIECES)
 
 
-def zero_dim(name: str) -> Exception:
-    return fault("E304 needs-tensor-dims", name)
-
-
 @function(
     samples=[S(t(5), 2), S(t(2, 4), 3, 1), S(t(2), 4)],
     errors=[Bad("E305", t(3), 0), Bad("E304", t(), 1)],
@@ -299,8 +292,7 @@ def unsafe_chunk(input: Tensor, chunks: int, dim: Dim = 0):
 
 
 def _chunked(input: Node, chunks: int, dim: int, prefix: str) -> tuple[Node, ...]:
-    if not input.shape:
-        raise zero_dim("chunk")
+    require_dims("chunk", input)
     if chunks < 1:
         raise fail("E305", f"chunk into {chunks} pieces", help="there must be at least one")
     size = input.shape[dim]
@@ -318,8 +310,7 @@ def _chunked(input: Node, chunks: int, dim: int, prefix: str) -> tuple[Node, ...
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: Dim = 0):
     """Pieces of nearly equal size, or those between given places."""
     places = _places(indices_or_sections)
-    if not input.shape:
-        raise zero_dim("tensor_split")
+    require_dims("tensor_split", input)
     size = input.shape[dim]
     if isinstance(places, int):
         if places < 1:

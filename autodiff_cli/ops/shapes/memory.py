@@ -6,10 +6,11 @@ import numpy as np
 
 from ...errors import fault
 from ...graph.declare import Any, Tensor, movement, opaque
-from ...graph.op import OUTPUT, cast, constant, number
+from ...graph.op import OUTPUT, cast, constant
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.strides import same_strides, strides_of
+from ..kernels.rules import zeros
 
 
 @movement(
@@ -117,14 +118,10 @@ def _placed(base, value, step):
     strides_rule=same_strides,
     properties=frozenset({"selects"}),
     counterpart=_placed,
-    vjp=lambda g, out, base, value, step: (F.copy_slices(g, _zeros(value), step), _viewed(g, step)),
+    vjp=lambda g, out, base, value, step: (F.copy_slices(g, zeros(value), step), _viewed(g, step)),
 )
 def copy_slices(base: Tensor, value: Tensor, step: Any):
     """`base` with `value` written to what the view op `step` shows of it."""
-
-
-def _zeros(value):
-    return F.expand(number(0.0, value.dtype), value.shape)
 
 
 def _overwritten_shape(input, src, *rest):
@@ -157,7 +154,10 @@ def _overwritten(x, src, *rest):
     samples=[S(t(2, 3), t(3)), S(t(2), t()), S(t(2), ints(2))],
     errors=[Bad("E302", t(2), t(3))],
     counterpart=_spread,
-    vjp=lambda g, out, input, src, non_blocking: (_zeros(input), F.sum_to_size(g, src.shape)),
+    vjp=lambda g, out, input, src, non_blocking: (
+        zeros(input),
+        F.sum_to_size(g, src.shape),
+    ),
 )
 def copy_over(input: Tensor, src: Tensor, non_blocking: bool = False):
     """The values of `src` in the shape and dtype of `input`; what `x.copy_(src)` writes."""
@@ -170,7 +170,7 @@ def copy_over(input: Tensor, src: Tensor, non_blocking: bool = False):
     strides_rule=same_strides,
     shape=_overwritten_shape,
     samples=[S(t(2, 3), t())],
-    vjp=lambda g, out, input, value: (_zeros(input), F.sum(g)),
+    vjp=lambda g, out, input, value: (zeros(input), F.sum(g)),
     counterpart=_spread,
 )
 def fill_over(input: Tensor, value: Tensor):

@@ -7,11 +7,11 @@ import numpy as np
 from ...errors import fault
 from ...graph.declare import Ints, Scalar, Tensor, composite, function, movement
 from ...graph.node import Node, Shape
-from ...graph.op import constant, number
+from ...graph.op import constant
 from ...graph.registry import F
 from ...graph.samples import Bad, S, t
 from ..kernels.indices import check_number
-from ..kernels.rules import NAMED_SLOPE
+from ..kernels.rules import NAMED_SLOPE, zeros
 
 # -- a constant around the tensor ------------------------------------------------------------------
 
@@ -123,8 +123,8 @@ def continued(input: Tensor, pad: Ints, mode: str):
 def _(g, out, input, pad, mode):
     for dim, before, after in reversed(_sides(input.ndim, pad)):
         size = input.shape[dim]
-        zeros = F.expand(number(0.0, g.dtype), (*g.shape[:dim], size, *g.shape[dim + 1 :]))
-        g = F.index_add(zeros, dim, constant(_source_places(mode, size, before, after)), g)
+        base = zeros(g, (*g.shape[:dim], size, *g.shape[dim + 1 :]))
+        g = F.index_add(base, dim, constant(_source_places(mode, size, before, after)), g)
     return (g,)
 
 

@@ -25,6 +25,7 @@ from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.sizes import within
 from ...graph.strides import like_input
+from ..kernels.rules import require_dims
 
 
 def _some_dims(name, least):
@@ -170,8 +171,7 @@ def repeat_interleave(
     counts = node_of(repeats)
     if dim is None:
         input, dim = F.flatten(input), 0
-    if not input.shape:
-        raise fault("E304 needs-tensor-dims", "repeat_interleave")
+    require_dims("repeat_interleave", input)
     size = input.shape[dim]
     if counts is None or (counts.numel == 1 and counts.ndim == 0):
         count = to_int(repeats)

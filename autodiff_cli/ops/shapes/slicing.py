@@ -16,6 +16,7 @@ from ...graph.registry import op as op_of
 from ...graph.samples import Bad, S, t
 from ...graph.sizes import within
 from ..kernels.indices import key_of, wrapped_index
+from ..kernels.rules import require_dims
 
 
 def _embedded(value, shape, step):
@@ -47,14 +48,9 @@ def _embed(key: str, g: Node, input: Node, *rest: Any) -> Node:
 # -- slices and rows -------------------------------------------------------------------------------
 
 
-def no_dims(name: str) -> Exception:
-    return fault("E304 needs-tensor-dims", name)
-
-
 def _slice_shape(input, dim, start, end, step):
     shape = input.shape
-    if not shape:
-        raise no_dims("slice")
+    require_dims("slice", input)
     if step < 1:
         raise fault("E305 slice-step-positive", step)
     size = len(range(shape[dim])[start:end:step])
@@ -91,8 +87,7 @@ def slice_(
 
 def _select_shape(input, dim, index):
     shape = input.shape
-    if not shape:
-        raise no_dims("select")
+    require_dims("select", input)
     wrapped_index(index, dim, shape[dim])
     return (*shape[:dim], *shape[dim + 1 :]), input.dtype
 
@@ -121,8 +116,7 @@ def narrow(input: Tensor, dim: Dim, start: int, length: int):
 
 
 def _narrowed(input, dim, start, length):
-    if not input.shape:
-        raise no_dims("narrow")
+    require_dims("narrow", input)
     size = input.shape[dim]
     if (
         not -size <= start <= size
