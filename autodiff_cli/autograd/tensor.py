@@ -355,7 +355,7 @@ class Tensor:
         node.handle = ref(self)
         storage = self.storage
         if storage is not None:
-            storage.put(written_through(storage.node, self.steps, node) if self.steps else node)
+            storage.put(written_through(storage.node, self.steps, node))
             self.seen = storage.version
 
     # -- writing ------------------------------------------------------------------------------
@@ -463,7 +463,7 @@ class Tensor:
         own = None
         if cut and STATE.grad and (node.requires_grad or self._history() is not None):
             part = storage.seen_through(steps[:cut])
-            own = written_through(part, steps[cut:], node) if cut < len(steps) else node
+            own = written_through(part, steps[cut:], node)
             if own.op is LEAF or own is self._node:
                 own = F.alias(own)
         if not cut and STATE.grad:

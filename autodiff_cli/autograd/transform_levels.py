@@ -6,7 +6,7 @@ that does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -227,22 +227,27 @@ def jacobian_of(
 def _rows(out: Node, inputs: list[Node], create_graph: bool) -> list[Node | None]:
     if not out.requires_grad:
         return [None] * len(inputs)
-    single = create_graph and out.dtype is FLOAT32 and not any(x.shape for x in inputs)
-    if out.numel == 1 and not single:
-        one = ones_like(out)
-        found = gradients([(out, one)], inputs, create_graph=create_graph, retain_graph=True)
-        lifted = found
-    else:
-        trace = Trace(out.numel)
-        with trace.running(), grad_mode(create_graph):
-            seed = trace.placeholder(directions(out))
-            found = gradients([(out, seed)], inputs, create_graph=create_graph, retain_graph=True)
-        trace.lift([g for g in found if g is not None])
-        lifted = [None if g is None else trace.full(g) for g in found]
+    found = pulled(out, inputs, lambda trace, x: trace.placeholder(directions(x)), create_graph)
     return [
         None if g is None else F.view(g, (*out.shape, *x.shape))
-        for g, x in zip(lifted, inputs, strict=True)
+        for g, x in zip(found, inputs, strict=True)
     ]
+
+
+def pulled(
+    out: Node, inputs: list[Node], units: Callable[[Trace, Node], Node], create_graph: bool
+) -> list[Node | None]:
+    """The cotangents of the inputs for all unit vectors of a result, which `units` makes."""
+    single = create_graph and out.dtype is FLOAT32 and not any(x.shape for x in inputs)
+    if out.numel == 1 and not single:
+        seeds = [(out, ones_like(out))]
+        return gradients(seeds, inputs, create_graph=create_graph, retain_graph=True)
+    trace = Trace(out.numel)
+    with trace.running(), grad_mode(create_graph):
+        seeds = [(out, units(trace, out))]
+        found = gradients(seeds, inputs, create_graph=create_graph, retain_graph=True)
+    trace.lift([g for g in found if g is not None])
+    return [None if g is None else trace.full(g) for g in found]
 
 
 def forward_jacobian_of(opened: Opened, outputs: list[Node]) -> list[list[Node]]:

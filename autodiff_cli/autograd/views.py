@@ -241,6 +241,8 @@ def written_through(whole: Node, through: Iterable[Step], value: Node) -> Node:
     steps = tuple(through)
     if any(op.key == "expand" for op, _, _ in steps[:-1]):
         return _written_by_places(whole, steps, value)
+    if not steps:
+        return value
     bases = [whole]
     for step in steps[:-1]:
         bases.append(applied(step, bases[-1]))

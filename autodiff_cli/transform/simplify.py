@@ -7,6 +7,7 @@ fall away. Every replacement is bit-equal.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -99,20 +100,25 @@ def _identity(node: Node, chosen: dict[Node, Node]) -> Any:
         return None
     if "draw" in node.op.properties or type(node.body) is tuple:
         return None
+
+    def own(x: Node) -> Node:
+        return chosen.get(x, x)
+
     try:
-        key = (node.op, node.shape, node.dtype, *[_argument(arg, chosen) for arg in node.args])
+        key = (node.op, node.shape, node.dtype, *[static_key(arg, own) for arg in node.args])
         hash(key)
     except TypeError:
         return None
     return key
 
 
-def _argument(arg: Any, chosen: dict[Node, Node]) -> Any:
+def static_key(arg: Any, of_node: Callable[[Node], Any]) -> Any:
+    """An argument of an op as part of a key, nodes as `of_node` says."""
     kind = type(arg)
     if kind is Node:
-        return chosen.get(arg, arg)
+        return of_node(arg)
     if kind is tuple:
-        return tuple([_argument(part, chosen) for part in arg])
+        return tuple([static_key(part, of_node) for part in arg])
     if kind is slice:
         return "slice", arg.start, arg.stop, arg.step
     # 1, 1.0 and True are equal and mean different things; so are 0.0 and -0.0

@@ -34,40 +34,24 @@ def _scalar(value: float | Varying, kind: np.dtype) -> Node:
     return value.node(kind, False) if type(value) is Varying else constant(np.asarray(value, kind))
 
 
-def _add(x: Node, y: Node) -> Node:
-    return F.add.pair(x, y)
-
-
 def _times(x: Node, factor: float) -> Node:
     return F.mul.pair(x, number(factor))
-
-
-def _mul(x: Node, y: Node) -> Node:
-    return F.mul.pair(x, y)
-
-
-def _div(x: Node, y: Node) -> Node:
-    return F.div.pair(x, y)
 
 
 def _plus(x: Node, summand: float) -> Node:
     return F.add.pair(x, number(summand))
 
 
-def _sqrt(x: Node) -> Node:
-    return F.sqrt.one(x)
-
-
 def _plus_times(x: Node, y: Node, factor: float) -> Node:
     """`x + factor * y`, in single precision rounded once, as PyTorch's kernels do."""
     if x.dtype != FLOAT32:
-        return _add(x, _times(y, factor))
+        return x + _times(y, factor)
     return F.add_product.apply([x, y, number(factor, FLOAT32)])
 
 
 def _lerp(start: Node, end: Node, weight: float) -> Node:
     """From `start` towards `end`, rounded as PyTorch's `lerp` is."""
-    step = F.sub.apply([end, start])
+    step = end - start
     if abs(weight) < 0.5:
         return _plus_times(start, step, weight)
     return _plus_times(end, step, weight - 1)
@@ -75,12 +59,12 @@ def _lerp(start: Node, end: Node, weight: float) -> Node:
 
 def _averaged_square(average: Node, g: Node, beta: float) -> Node:
     kept, new = _times(average, beta), _times(g, 1 - beta)
-    return F.add_product.apply([kept, new, g]) if g.dtype == FLOAT32 else _add(kept, _mul(new, g))
+    return F.add_product.apply([kept, new, g]) if g.dtype == FLOAT32 else kept + new * g
 
 
 def _stepped(p: Node, direction: Node, scale: Node, size: float) -> Node:
     """`p + size * direction / scale`."""
-    return _add(p, _div(_times(direction, size), scale))
+    return p + _times(direction, size) / scale
 
 
 def _decayed(p: Node, g: Node, o: Options) -> Node:
@@ -150,7 +134,7 @@ def adam(p: Node, g: Node, state: State, o: Options) -> Node:
         highest = F.maximum(_memory(state, "max_exp_avg_sq", p), square)
         square = _kept(state, "max_exp_avg_sq", highest)
     correction = (1 - beta2**step) ** 0.5
-    scale = _plus(F.div.apply([_sqrt(square), number(correction)]), eps)
+    scale = _plus(F.div.apply([F.sqrt(square), number(correction)]), eps)
     return _stepped(p, mean, scale, -(lr / (1 - beta1**step)))
 
 
@@ -186,7 +170,7 @@ def nadam(p: Node, g: Node, state: State, o: Options) -> Node:
     square = _averaged_square(_memory(state, "exp_avg_sq", p), g, beta2)
     _kept(state, "exp_avg_sq", square)
     corrected = F.div.apply([square, number(1 - beta2**step)])
-    scale = _plus(_sqrt(corrected), real(o["eps"]))
+    scale = _plus(F.sqrt(corrected), real(o["eps"]))
     p = _stepped(p, g, scale, -lr * (1.0 - mu) / (1.0 - mu_product))
     return _stepped(p, mean, scale, (-lr * mu_next) / (1.0 - mu_product * mu_next))
 
@@ -208,10 +192,10 @@ def radam(p: Node, g: Node, state: State, o: Options) -> Node:
     if rho > 5.0:
         over = (rho - 4) * (rho - 2) * rho_inf
         rectified = (over / ((rho_inf - 4) * (rho_inf - 2) * rho)) ** 0.5
-        scale = _plus(_sqrt(square), real(o["eps"]))
+        scale = _plus(F.sqrt(square), real(o["eps"]))
         adaptive = F.div.apply([number(correction2**0.5), scale])
-        update = _times(_mul(update, adaptive), rectified)
-    return F.sub.apply([p, update])
+        update = _times(update * adaptive, rectified)
+    return p - update
 
 
 def rmsprop(p: Node, g: Node, state: State, o: Options) -> Node:
@@ -224,11 +208,11 @@ def rmsprop(p: Node, g: Node, state: State, o: Options) -> Node:
     if o["centered"]:
         mean = _lerp(_memory(state, "grad_avg", p), g, 1 - alpha)
         _kept(state, "grad_avg", mean)
-        square = F.sub.apply([square, _mul(mean, mean)])
-    scale = _plus(_sqrt(square), real(o["eps"]))
+        square = square - mean * mean
+    scale = _plus(F.sqrt(square), real(o["eps"]))
     if momentum > 0:
         before = _times(_memory(state, "momentum_buffer", p), momentum)
-        buffer = _kept(state, "momentum_buffer", _add(before, _div(g, scale)))
+        buffer = _kept(state, "momentum_buffer", before + g / scale)
         return _plus_times(p, buffer, -lr)
     return _stepped(p, g, scale, -lr)
 
@@ -244,8 +228,8 @@ def adagrad(p: Node, g: Node, state: State, o: Options) -> Node:
     first = real(o["initial_accumulator_value"])
     step = _counted(state)
     g = _decayed(p, g, o)
-    total = _kept(state, "sum", _add(_memory(state, "sum", p, first), _mul(g, g)))
-    scale = _plus(_sqrt(total), real(o["eps"]))
+    total = _kept(state, "sum", _memory(state, "sum", p, first) + g * g)
+    scale = _plus(F.sqrt(total), real(o["eps"]))
     return _stepped(p, g, scale, -(real(o["lr"]) / (1 + (step - 1) * real(o["lr_decay"]))))
 
 
@@ -256,7 +240,7 @@ def adadelta(p: Node, g: Node, state: State, o: Options) -> Node:
     square = _averaged_square(_memory(state, "square_avg", p), g, rho)
     _kept(state, "square_avg", square)
     before = _memory(state, "acc_delta", p)
-    delta = _mul(_div(_sqrt(_plus(before, eps)), _sqrt(_plus(square, eps))), g)
+    delta = F.sqrt(_plus(before, eps)) / F.sqrt(_plus(square, eps)) * g
     _kept(state, "acc_delta", _averaged_square(before, delta, rho))
     return _plus_times(p, delta, -real(o["lr"]))
 
@@ -265,15 +249,15 @@ def rprop(p: Node, g: Node, state: State, o: Options) -> Node:
     _counted(state)
     minus, plus = map(real, o["etas"])
     low, high = map(real, o["step_sizes"])
-    sign = _mul(g, _memory(state, "prev", p))
+    sign = g * _memory(state, "prev", p)
     zero = number(0.0)
     turned, kept = F.lt(sign, zero), F.gt(sign, zero)
     factor = F.where(kept, number(plus, g.dtype), F.where(turned, number(minus, g.dtype), 1.0))
-    size = F.clamp(_mul(_memory(state, "step_size", p, real(o["lr"])), factor), low, high)
+    size = F.clamp(_memory(state, "step_size", p, real(o["lr"])) * factor, low, high)
     _kept(state, "step_size", size)
     g = F.where(turned, F.zeros_like(g), g)
     _kept(state, "prev", g)
-    return F.sub.apply([p, _mul(F.sign(g), size)])
+    return p - F.sign(g) * size
 
 
 def asgd(p: Node, g: Node, state: State, o: Options) -> Node:
@@ -287,7 +271,7 @@ def asgd(p: Node, g: Node, state: State, o: Options) -> Node:
     average = _memory(state, "ax", p)
     g = _decayed(p, g, o)
     p = _plus_times(_times(p, 1 - lambd * eta), g, -eta)
-    distance = F.sub.apply([p, average])
+    distance = p - average
     _kept(state, "ax", F.alias(p) if mu == 1 else _plus_times(average, distance, mu))
     decayed = lr / ((1 + lambd * lr * step) ** real(o["alpha"]))
     _kept(state, "eta", _scalar(decayed, kind))

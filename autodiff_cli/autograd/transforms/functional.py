@@ -234,21 +234,8 @@ def jvp(
     return run.like_outputs(run.outputs), run.like_outputs(found)
 
 
-def vhp(
-    call: Call, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
-) -> Any:
-    """The output, and v times the Hessian."""
-    return _second("vhp", call, inputs, v, create_graph, strict)
-
-
-def hvp(
-    call: Call, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
-) -> Any:
-    """The output, and the Hessian times v; the Hessian is symmetric, so it is the same as vhp."""
-    return _second("hvp", call, inputs, v, create_graph, strict)
-
-
-def _second(name: str, call: Call, inputs: Any, v: Any, create_graph: bool, strict: bool) -> Any:
+def second(name: str, call: Call, inputs: Any, v: Any, create_graph: bool, strict: bool) -> Any:
+    """`vhp` and `hvp`: the output, and v times the Hessian, which is symmetric."""
     run = _Applied(name, call, inputs, create_graph, strict)
     out = run.one_number()
     weights = _vector(name, v, run.inputs, run.single_input, "input")

@@ -191,15 +191,21 @@ def vjp(call: Call, primals: list[Any], has_aux: bool) -> tuple[Any, Callable[..
     def pull(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         if spec(cotangents) != spec(run.output):
             raise fault("E205 vjp_fn-cotangents-do-not", spec(cotangents), spec(run.output))
-        seeds = []
-        for at, (g, out) in enumerate(zip(flatten(cotangents), outputs, strict=True)):
-            if not isinstance(g, Tensor) or g.shape != out.shape:
-                raise _misfit("vjp_fn", at, g, out)
-            seeds.append((out.node, cast(g.node, out.dtype)))
+        given = _fitting("vjp_fn", cotangents, outputs)
+        seeds = [(out.node, cast(g.node, out.dtype)) for g, out in zip(given, outputs, strict=True)]
         found = _cotangents(seeds, opened, retain_graph, create_graph)
         return run.in_shape_of_inputs([opened.settled(g) for g in found])
 
     return opened.settled_tree(run.output), pull, opened.settled_tree(run.aux)
+
+
+def _fitting(name: str, given: Any, wanted: list[Tensor]) -> list[Tensor]:
+    """The tensors of a tree, which have the shapes of others."""
+    found = flatten(given)
+    for at, (g, x) in enumerate(zip(found, wanted, strict=True)):
+        if not isinstance(g, Tensor) or g.shape != x.shape:
+            raise _misfit(name, at, g, x)
+    return found
 
 
 def _misfit(name: str, at: int, given: Any, wanted: Tensor) -> Exception:
@@ -244,18 +250,16 @@ def jvp(
             tree_spec(primals),
             tree_spec(tangents),
         )
-    if not flatten(primals):
+    inputs = flatten(primals)
+    if not inputs:
         raise fault("E205 jvp-got-no-primals", words)
-    for primal in flatten(primals):
+    for primal in inputs:
         if not isinstance(primal, Tensor):
             raise fault(
                 "E208 jvp-takes-tensors-primals", type(primal).__name__, words, _class(primal)
             )
-    moves: list[Node | None] = []
-    for at, (v, x) in enumerate(zip(flatten(tangents), flatten(primals), strict=True)):
-        if not isinstance(v, Tensor) or v.shape != x.shape:
-            raise _misfit("jvp", at, v, x)
-        moves.append(cast(v.node, x.dtype))
+    given = _fitting("jvp", tangents, inputs)
+    moves: list[Node | None] = [cast(v.node, x.dtype) for v, x in zip(given, inputs, strict=True)]
     run = _Run("jvp", call, list(primals), {}, tuple(range(len(primals))), has_aux)
     nodes = [out.node for out in run.outputs()]
     opened = run.opened
@@ -301,13 +305,11 @@ def linearize(call: Call, primals: list[Any]) -> tuple[Any, Callable[..., Any]]:
                 tree_spec(tangents),
                 tree_spec(tuple(primals)),
             )
-        moves: list[Node | None] = []
-        for at, (v, x) in enumerate(zip(flatten(tangents), opened.sources, strict=True)):
-            if not isinstance(v, Tensor) or v.shape != x.shape:
-                raise _misfit("jvp_fn", at, v, x)
+        given = _fitting("jvp_fn", tangents, opened.sources)
+        for at, (v, x) in enumerate(zip(given, opened.sources, strict=True)):
             if v.dtype != x.dtype:
                 raise fault("E307 jvp_fn-tangent-where-differentiated", v, x, at)
-            moves.append(v.node)
+        moves: list[Node | None] = [v.node for v in given]
         changes = [opened.settled(c) for c in derivative.along(moves)]
         return rebuilt(run.output, [Tensor(c) for c in changes])
 

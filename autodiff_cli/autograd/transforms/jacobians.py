@@ -12,13 +12,12 @@ from ...errors import AutodiffError
 from ...graph.node import Node
 from ...graph.op import cast
 from ...graph.registry import F
-from ...graph.state import grad_mode
 from ...ops.kernels.matrices import transposed
 from ..batching.examples import Trace
 from ..batching.factored_batches import unit_vectors
 from ..forward import Linearized
 from ..reverse import gradients, history, ones_like, zeros_like
-from ..transform_levels import or_zeros
+from ..transform_levels import or_zeros, pulled
 
 # Elements of the largest intermediate result of directions followed together: as many as the
 # Jacobian has, within these bounds.
@@ -45,24 +44,11 @@ def rows(out: Node, inputs: list[Node], kept: bool = True) -> Iterator[Piece]:
     entries = count * sum(x.numel for x in inputs) if kept else 0
     for start, stop in _steps(count, out, entries):
         some = flat if stop - start == count else F.narrow(flat, 0, start, stop - start)
-        found = _pulled(some, inputs)
+        found = pulled(some, inputs, unit_vectors, False)
         yield start, stop, [
             None if g is None else F.reshape(g, (stop - start, x.numel))
             for g, x in zip(found, inputs, strict=True)
         ]  # fmt: skip
-
-
-def _pulled(out: Node, inputs: list[Node]) -> list[Node | None]:
-    """The cotangents of the inputs for all unit vectors of a vector."""
-    if out.numel == 1:
-        seeds = [(out, ones_like(out))]
-        return gradients(seeds, inputs, create_graph=False, retain_graph=True)
-    trace = Trace(out.numel)
-    with trace.running(), grad_mode(False):
-        seeds = [(out, unit_vectors(trace, out))]
-        found = gradients(seeds, inputs, create_graph=False, retain_graph=True)
-    trace.lift([g for g in found if g is not None])
-    return [None if g is None else trace.full(g) for g in found]
 
 
 def columns(out: Node, inputs: list[Node], at: int) -> Iterator[Piece]:

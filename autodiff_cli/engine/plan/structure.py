@@ -7,14 +7,13 @@ those of what they read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from ...graph import op as ops
 from ...graph.kinds import Kind
 from ...graph.node import Node
 from ...graph.state import STATE
-from ...transform.simplify import special
+from ...transform.simplify import special, static_key
 
 LEAF = ops.LEAF
 FREE = frozenset({Kind.OPAQUE, Kind.MOVEMENT})
@@ -58,7 +57,7 @@ def structure(order: list[Node], targets: list[Node]) -> tuple[Any, list[Node]] 
                 if "draw" in op.properties or op.eager:
                     return None
                 for arg in node.args:
-                    add(_static(arg, place))
+                    add(static_key(arg, lambda node: ("node", place(node))))
         number[node] = at
     add("wanted")
     for node in targets:
@@ -77,16 +76,3 @@ def structure(order: list[Node], targets: list[Node]) -> tuple[Any, list[Node]] 
     except TypeError:
         return None
     return key, outside
-
-
-def _static(arg: Any, place: Callable[[Node], int]) -> Any:
-    """An argument as part of a key."""
-    kind = type(arg)
-    if kind is Node:
-        return "node", place(arg)
-    if kind is tuple:
-        return tuple([_static(part, place) for part in arg])
-    if kind is slice:
-        return "slice", arg.start, arg.stop, arg.step
-    # 1, 1.0 and True are equal and mean different things; so are 0.0 and -0.0
-    return (kind, repr(arg)) if kind is float else (kind, arg)

@@ -6,6 +6,7 @@ What a transform returns is a function value again, so that transforms nest in a
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ...autograd.tensor import Tensor
@@ -259,9 +260,7 @@ def _functional_hessian(
     return functional.hessian(call, values, truth(create_graph), truth(strict), kind)
 
 
-def _product(name: str) -> Callable[..., Any]:
-    function = getattr(functional, name)
-
+def _product(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def run(
         func: Any, inputs: Any, v: Any = None, create_graph: Any = False, strict: Any = False
     ) -> Any:
@@ -350,10 +349,10 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "vmap": _vmap,
     "autograd.functional.jacobian": _functional_jacobian,
     "autograd.functional.hessian": _functional_hessian,
-    "autograd.functional.vjp": _product("vjp"),
-    "autograd.functional.jvp": _product("jvp"),
-    "autograd.functional.vhp": _product("vhp"),
-    "autograd.functional.hvp": _product("hvp"),
+    "autograd.functional.vjp": _product("vjp", functional.vjp),
+    "autograd.functional.jvp": _product("jvp", functional.jvp),
+    "autograd.functional.vhp": _product("vhp", partial(functional.second, "vhp")),
+    "autograd.functional.hvp": _product("hvp", partial(functional.second, "hvp")),
     "autograd.gradcheck": _gradcheck,
     "autograd.gradgradcheck": _gradgradcheck,
 }

@@ -87,6 +87,13 @@ def check_info(name: str, info: Node, why: str) -> None:
         raise singular(name, why.format(int(values[at])), at)
 
 
+def checked(name: str, why: str, results: Any, check: bool = True) -> Any:
+    """Results, the last of which is an info that is looked at."""
+    if check:
+        check_info(name, results[-1], why)
+    return results
+
+
 def each(
     kernel: Callable[..., tuple[Any, ...]], outputs: list[tuple[tuple[int, ...], Any]], *arrays: Any
 ) -> tuple[Any, ...]:

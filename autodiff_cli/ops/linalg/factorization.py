@@ -17,7 +17,7 @@ from ...graph.shapes import broadcast_shapes
 from ...graph.sizes import shape_text
 from ..kernels.matrices import (
     COLUMNS,
-    check_info,
+    checked,
     columns,
     each,
     require_matrices,
@@ -211,10 +211,8 @@ def cholesky_factor(input: Tensor, upper: bool = False):
 )
 def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False):
     """`linalg.cholesky` with an info instead of an error: 0, or the order of the failing minor."""
-    factor, info = F.cholesky_factor(input, upper)
-    if check_errors:
-        check_info("linalg.cholesky_ex", info, NOT_POSITIVE)
-    return factor, info
+    found = F.cholesky_factor(input, upper)
+    return checked("linalg.cholesky_ex", NOT_POSITIVE, found, check_errors)
 
 
 @function(
@@ -228,9 +226,7 @@ def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = Fals
 )
 def linalg_cholesky(input: Tensor, *, upper: bool = False):
     """The triangular L with `A = L @ L.mT` for a positive-definite A; reads the lower triangle."""
-    factor, info = F.cholesky_factor(input, upper)
-    check_info("linalg.cholesky", info, NOT_POSITIVE)
-    return factor
+    return checked("linalg.cholesky", NOT_POSITIVE, F.cholesky_factor(input, upper))[0]
 
 
 @composite(
@@ -240,9 +236,7 @@ def linalg_cholesky(input: Tensor, *, upper: bool = False):
 )
 def cholesky(input: Tensor, upper: bool = False):
     """The Cholesky factor of a positive-definite matrix; `linalg.cholesky` is the newer name."""
-    factor, info = F.cholesky_factor(input, upper)
-    check_info("cholesky", info, NOT_POSITIVE)
-    return factor
+    return checked("cholesky", NOT_POSITIVE, F.cholesky_factor(input, upper))[0]
 
 
 def _from_factor(factor, right, upper):
@@ -388,10 +382,7 @@ def _(g, out, A, pivot):
 )
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False):
     """`linalg.lu_factor` with an info instead of an error: 0, or the place of a zero pivot."""
-    found = F.lu_factor_raw(A, pivot)
-    if check_errors:
-        check_info("linalg.lu_factor_ex", found[2], ZERO_PIVOT)
-    return found
+    return checked("linalg.lu_factor_ex", ZERO_PIVOT, F.lu_factor_raw(A, pivot), check_errors)
 
 
 ZERO_PIVOT = "the matrix is singular: U[{0}, {0}] is zero and `lu_solve` would divide by it"
@@ -405,9 +396,7 @@ ZERO_PIVOT = "the matrix is singular: U[{0}, {0}] is zero and `lu_solve` would d
 )
 def lu_factor(A: Tensor, *, pivot: bool = True):
     """L and U in one matrix and the exchanges of rows, as `lu_solve` and `lu_unpack` take them."""
-    factors, pivots, info = F.lu_factor_raw(A, pivot)
-    check_info("linalg.lu_factor", info, ZERO_PIVOT)
-    return factors, pivots
+    return checked("linalg.lu_factor", ZERO_PIVOT, F.lu_factor_raw(A, pivot))[:2]
 
 
 @function(samples=[S(t(2, 2))])

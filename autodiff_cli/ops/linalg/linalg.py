@@ -16,7 +16,7 @@ from ..kernels.matrices import (
     REGULAR,
     SINGULAR,
     SQUARE_ONLY,
-    check_info,
+    checked,
     each,
     is_vector,
     require_matrices,
@@ -85,10 +85,7 @@ ZERO_PIVOT = (
 )
 def inv_ex(A: Tensor, *, check_errors: bool = False):
     """`linalg.inv` with an info instead of an error: 0, or the place of a zero pivot."""
-    inverse, info = F.inv_raw(A)
-    if check_errors:
-        check_info("linalg.inv_ex", info, ZERO_PIVOT)
-    return inverse, info
+    return checked("linalg.inv_ex", ZERO_PIVOT, F.inv_raw(A), check_errors)
 
 
 @function(
@@ -104,9 +101,7 @@ def inv_ex(A: Tensor, *, check_errors: bool = False):
 )
 def inv(A: Tensor):
     """The inverse of a square matrix, or of each matrix of a batch."""
-    inverse, info = F.inv_raw(A)
-    check_info("linalg.inv", info, ZERO_PIVOT)
-    return inverse
+    return checked("linalg.inv", ZERO_PIVOT, F.inv_raw(A))[0]
 
 
 def _solve_shape(A, B, left):
@@ -177,10 +172,7 @@ NO_SOLUTION = "the matrix is singular: the diagonal element {} of its LU factor 
 )
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False):
     """`linalg.solve` with an info instead of an error: 0, or the place of a zero pivot."""
-    found, info = F.solve_raw(A, B, left)
-    if check_errors:
-        check_info("linalg.solve_ex", info, NO_SOLUTION)
-    return found, info
+    return checked("linalg.solve_ex", NO_SOLUTION, F.solve_raw(A, B, left), check_errors)
 
 
 @function(
@@ -200,9 +192,7 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
 )
 def solve(A: Tensor, B: Tensor, *, left: bool = True):
     """The X of `A X = B` (`X A = B` with `left=False`); B holds one right side or several."""
-    found, info = F.solve_raw(A, B, left)
-    check_info("linalg.solve", info, NO_SOLUTION)
-    return found
+    return checked("linalg.solve", NO_SOLUTION, F.solve_raw(A, B, left))[0]
 
 
 # -- functions of matrices -------------------------------------------------------------------------

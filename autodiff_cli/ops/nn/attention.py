@@ -190,9 +190,9 @@ def _heads(x, batch, num_heads, head):
     return F.transpose(F.reshape(x, (x.shape[0], batch * num_heads, head)), 0, 1)
 
 
-def _masks(attn_mask, key_padding_mask, q, k, batch, num_heads, dtype):
+def _masks(attn_mask, key_padding_mask, q, k, batch, num_heads):
     """One additive mask of both, or None."""
-    length, places = q.shape[1], k.shape[1]
+    length, places, dtype = q.shape[1], k.shape[1], q.dtype
     if attn_mask is not None:
         if attn_mask.dtype.kind == "b":
             attn_mask = F.where(attn_mask, _minus_infinity(dtype), 0.0)
@@ -304,15 +304,8 @@ def multi_head_attention_forward(
         zero = F.zeros((batch * num_heads, 1, head), dtype=k.dtype)
         k, v = F.cat((k, zero), 1), F.cat((v, zero), 1)
         more += 1
-    mask = _masks(
-        _one_more(attn_mask, more),
-        _one_more(key_padding_mask, more),
-        q,
-        k,
-        batch,
-        num_heads,
-        q.dtype,
-    )
+    masks = (_one_more(attn_mask, more), _one_more(key_padding_mask, more))
+    mask = _masks(*masks, q, k, batch, num_heads)
     dropout_p = dropout_p if training else 0.0
     found, shares = _multi(q, k, v, mask, dropout_p, batch, num_heads, need_weights, causal)
     out = F.linear(F.reshape(found, (length * batch, size)), out_proj_weight, out_proj_bias)

@@ -247,8 +247,9 @@ def _update(input, running_mean, running_var, momentum, fold=lambda x: x):
         _write(running_var, _blend(F.detach(running_var), fold(F.var(x, dims)), momentum))
 
 
-def _check_channels(op, channels, input, **parameters):
-    for name, parameter in parameters.items():
+def _check_channels(op, channels, input, *parameters):
+    names = ("running_mean", "running_var", "weight", "bias")
+    for name, parameter in zip(names, parameters, strict=True):
         _check_parameter(op, name, parameter, (channels,), input)
 
 
@@ -273,15 +274,7 @@ def batch_norm(
 ):
     """Each channel standardized over the batch (training), or by running statistics."""
     channels = input.shape[1] if input.ndim > 1 else input.shape[0] if input.shape else 0
-    _check_channels(
-        "batch_norm",
-        channels,
-        input,
-        running_mean=running_mean,
-        running_var=running_var,
-        weight=weight,
-        bias=bias,
-    )
+    _check_channels("batch_norm", channels, input, running_mean, running_var, weight, bias)
     if eps <= 0 and training:
         raise fault("E504 batch_norm-needs-eps", eps)
     if training and input.ndim > 1 and input.shape[0] * count(input.shape[2:]) == 1:
@@ -319,42 +312,22 @@ def instance_norm(
     if input.ndim < 3:
         raise fault("E308 instance_norm-needs", input)
     batch, channels, *rest = input.shape
-    _check_channels(
-        "instance_norm",
-        channels,
-        input,
-        running_mean=running_mean,
-        running_var=running_var,
-        weight=weight,
-        bias=bias,
-    )
+    _check_channels("instance_norm", channels, input, running_mean, running_var, weight, bias)
     if use_input_stats and count(tuple(rest)) == 1:
         raise fault("E308 instance_norm-needs-more-element", input)
 
     def repeated(parameter):
         return None if parameter is None else F.repeat(parameter, (batch,))
 
+    def averaged(value):
+        return F.mean(F.reshape(value, (batch, channels)), (0,))
+
     x = F.reshape(input, (1, batch * channels, *rest))
     if use_input_stats:
-        _update(
-            x,
-            running_mean,
-            running_var,
-            momentum,
-            lambda value: F.mean(F.reshape(value, (batch, channels)), (0,)),
-        )
+        _update(x, running_mean, running_var, momentum, averaged)
         running_mean = running_var = None
-    out = F.batch_norm(
-        x,
-        repeated(running_mean),
-        repeated(running_var),
-        repeated(weight),
-        repeated(bias),
-        use_input_stats,
-        momentum,
-        eps,
-    )
-    return F.view(out, input.shape)
+    given = map(repeated, (running_mean, running_var, weight, bias))
+    return F.view(F.batch_norm(x, *given, use_input_stats, momentum, eps), input.shape)
 
 
 @function(
