@@ -18,6 +18,13 @@ from autodiff_cli.graph.node import Node
 NEVER = 1 << 60
 
 
+class _Everything(dict[int, None]):
+    """Whatever is asked for was seen."""
+
+    def __contains__(self, key: object) -> bool:
+        return True
+
+
 @contextmanager
 def _patched(fuse_from: int, fixed_after: int, **tiling: int) -> Iterator[pytest.MonkeyPatch]:
     with pytest.MonkeyPatch.context() as patch:
@@ -26,7 +33,7 @@ def _patched(fuse_from: int, fixed_after: int, **tiling: int) -> Iterator[pytest
         patch.setattr(schedule, "FIXED_AFTER", fixed_after)
         patch.setattr(engine, "PLANS", {})
         patch.setattr(engine, "FEWEST", 1)
-        patch.setattr(engine, "run_again", engine.run_planned)  # at first sight
+        patch.setattr(engine, "SEEN", _Everything())  # plans are made at first sight
         for name, value in tiling.items():
             patch.setattr(tiles, name, value)
         yield patch

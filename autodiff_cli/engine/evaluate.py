@@ -6,7 +6,6 @@ tensor handle still shows, and on what a later backward will read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -61,27 +60,13 @@ def evaluate(targets: list[Node], last: bool = False) -> None:
             return
         if observer is None and len(order) > MOST and all_scalars(order):
             _run_numbers(order, outside, set(targets), last)
-        elif not (FEWEST <= len(order) <= MOST and _planned(run_again, order, targets, last)):
+        elif not (FEWEST <= len(order) <= MOST and run_planned(order, targets, last, True)):
             run(order, targets, last)
         return
-    if not _planned(run_planned, order, targets, last):
+    if not run_planned(order, targets, last):
         if observer is not None:
             observer.unplanned(order, targets)
         run(order, targets, last)
-
-
-def _planned(
-    way: Callable[[list[Node], list[Node], bool], bool],
-    order: list[Node],
-    targets: list[Node],
-    last: bool,
-) -> bool:
-    """Whether a plan ran; where it fails the nodes run one by one, for the error's place is that
-    of a node, and a plan serves the nodes of many graphs."""
-    try:
-        return way(order, targets, last)
-    except AutodiffError:
-        return False
 
 
 def dependencies(node: Node) -> tuple[Node, ...]:
@@ -186,37 +171,27 @@ FEW_BYTES = 1 << 24  # more than `ONCE` nodes of less than `FUSE_FROM` elements 
 ONCE = 64  # of the last evaluation, up to which asking for a plan takes longer than going without
 
 
-def run_planned(order: list[Node], targets: list[Node], last: bool) -> bool:
-    """Run nodes by a plan that holds for every order of the same structure, made when it is not
-    there; False where the structure cannot be told."""
-    found = _structured(order, targets, last)
-    if found is None:
-        return False
-    made = PLANS.get(found.key)
-    if made is None:
-        from .plan.schedule import planned  # small programs need no plan
+def run_planned(order: list[Node], targets: list[Node], last: bool, small: bool = False) -> bool:
+    """Whether nodes ran by a plan, which holds for every order of the same structure. It is made
+    when it is not there, for `small` tensors when a structure comes by again. Where a plan fails
+    the nodes run one by one: the error's place is that of a node, a plan serves many graphs."""
+    try:
+        found = _structured(order, targets, last)
+        if found is None:
+            return False
+        made = PLANS.get(found.key)
+        if made is None and small and (mark := hash(found.key)) not in SEEN:
+            _keep(SEEN, mark, None, MOST_SEEN)
+            return False
+        if made is None:
+            from .plan.schedule import planned  # small programs need no plan
 
-        made = planned(found.order, found.outside, found.wanted)
-        _keep(PLANS, found.key, made, MOST_PLANS)
-    found.run(made)
-    return True
-
-
-def run_again(order: list[Node], targets: list[Node], last: bool) -> bool:
-    """The same for small tensors: a plan is made when a structure comes by again; False when the
-    nodes have not been run."""
-    found = _structured(order, targets, last)
-    if found is None:
-        return False
-    made = PLANS.get(found.key)
-    if made is not None:
+            made = planned(found.order, found.outside, found.wanted)
+            _keep(PLANS, found.key, made, MOST_PLANS)
         found.run(made)
-        return True
-    mark = hash(found.key)
-    if mark in SEEN:
-        return run_planned(order, targets, last)
-    _keep(SEEN, mark, None, MOST_SEEN)
-    return False
+    except AutodiffError:
+        return False
+    return True
 
 
 def _keep(kept: dict[Any, Any], key: Any, value: Any, most: int) -> None:

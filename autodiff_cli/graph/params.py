@@ -232,16 +232,15 @@ def to_dims(value: Any, first: Node | None) -> tuple[int, ...] | None:
     return (dim,) if ndim else ()
 
 
-def to_size(value: Any, first: Node | None = None) -> tuple[int, ...]:
-    if isinstance(value, list | tuple):
-        return tuple(to_int(v) for v in value)
-    return (to_int(value),)
-
-
 def to_ints(value: Any, first: Node | None = None) -> int | tuple[int, ...]:
     if isinstance(value, list | tuple):
         return tuple(to_int(v) for v in value)
     return to_int(value)
+
+
+def to_size(value: Any, first: Node | None = None) -> tuple[int, ...]:
+    sizes = to_ints(value)
+    return sizes if type(sizes) is tuple else (sizes,)  # type: ignore[return-value]  # an int else
 
 
 def to_floats(value: Any, first: Node | None = None) -> Any:

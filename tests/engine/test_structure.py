@@ -186,7 +186,6 @@ print(loss, w)
 def test_loops_repeat_structures(monkeypatch: pytest.MonkeyPatch) -> None:
     found = run(Source(LOOP, "loop.expr"), Options(dtype="float64"))
     assert found.error is None, str(found.error)
-    monkeypatch.setattr(engine, "run_again", lambda *_: False)
     monkeypatch.setattr(engine, "run_planned", lambda *_: False)
     assert found.stdout == run(Source(LOOP, "loop.expr"), Options(dtype="float64")).stdout
 
@@ -206,7 +205,6 @@ print(J, torch.func.jacfwd(f)(x), torch.func.hessian(g)(x), torch.vmap(f)(J))
 def test_rows_of_jacobians(monkeypatch: pytest.MonkeyPatch) -> None:
     found = run(Source(JACOBIANS, "rows.py"))
     assert found.error is None, str(found.error)
-    monkeypatch.setattr(engine, "run_again", lambda *_: False)
     monkeypatch.setattr(engine, "run_planned", lambda *_: False)
     assert found.stdout == run(Source(JACOBIANS, "rows.py")).stdout
 

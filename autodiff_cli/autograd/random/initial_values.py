@@ -57,27 +57,24 @@ def init_trunc_normal(
     inside = math.erf((b - mean) / std / math.sqrt(2.0)) - math.erf(
         (a - mean) / std / math.sqrt(2.0)
     )
-    if inside / 2 > 0.3:
-        low, high = float(kind.type(a)), float(kind.type(b))
-        values = generator.normal(mean, std, shape, kind)
-        for _ in range(MAX_ROUNDS):
-            pending = (values < low) | (values > high)
-            if not pending.any():
-                return values
-            values = np.where(pending, generator.normal(mean, std, shape, kind), values)
-    else:
-        peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
-        values = np.empty(checked_size(shape), kind)
-        pending = np.ones(values.shape, np.bool_)
-        for _ in range(MAX_ROUNDS):
+    low, high = float(kind.type(a)), float(kind.type(b))
+    peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
+    values = np.empty(checked_size(shape), kind)
+    pending = np.ones(values.shape, np.bool_)
+    for _ in range(MAX_ROUNDS):
+        if inside / 2 > 0.3:
+            drawn = generator.normal(mean, std, shape, kind)
+            beyond = (drawn < low) | (drawn > high)
+        else:
             drawn = generator.uniform(shape, kind, a, b)
-            values = np.where(pending, drawn, values)
             density = ((drawn - kind.type(mean)) / kind.type(std)) ** 2 * kind.type(-0.5)
             with np.errstate(divide="ignore"):  # a uniform of exactly 0
                 heights = np.log(generator.uniform(shape, kind))
-            pending = pending & (heights > density - kind.type(peak))
-            if not pending.any():
-                return values
+            beyond = heights > density - kind.type(peak)
+        values = np.where(pending, drawn, values)
+        pending = pending & beyond
+        if not pending.any():
+            return values
     raise fault("E506 trunc_normal-found-no-values", a, b, mean, std)
 
 

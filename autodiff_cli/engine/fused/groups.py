@@ -74,13 +74,17 @@ class Grouping:
                 self.groups.append(group)
                 self._join(group, node, inputs, lead)
                 return
+        self.after[node] = self._after(inputs)
+
+    def _after(self, inputs: list[Node], own: Group | None = None) -> int:
+        """The bits of the groups that what a node reads comes from, but for its own."""
         after = 0
         for x in inputs:
             after |= self.after.get(x, 0)
-            group_of = self.of.get(x)
-            if group_of is not None:
-                after |= 1 << group_of.index
-        self.after[node] = after
+            group = self.of.get(x)
+            if group is not None and group is not own:
+                after |= 1 << group.index
+        return after
 
     def _candidates(self, inputs: list[Node]) -> list[Group]:
         found: dict[int, Group] = {}
@@ -95,15 +99,9 @@ class Grouping:
     def _joined(self, group: Group, node: Node, inputs: list[Node]) -> Shape:
         """The lead after joining, or () when the node cannot join."""
         bit = 1 << group.index
-        after = 0
-        for x in inputs:
-            after |= self.after.get(x, 0)
-            other = self.of.get(x)
-            if other is group:
-                if x in group.partials:
-                    return ()
-            elif other is not None:
-                after |= 1 << other.index
+        if any(x in group.partials for x in inputs):
+            return ()
+        after = self._after(inputs, group)
         if after & bit or self._reaches(after & ~group.after, bit):
             return ()
         own = {x for x in inputs if self.of.get(x) is group}
@@ -157,14 +155,9 @@ class Grouping:
         return lead
 
     def _join(self, group: Group, node: Node, inputs: list[Node], lead: Shape) -> None:
-        after = 0
+        after = self._after(inputs, group)
         for x in inputs:
-            after |= self.after.get(x, 0)
-            other = self.of.get(x)
-            if other is None:
-                self._readers[x] = group
-            elif other is not group:
-                after |= 1 << other.index
+            if self.of.get(x) is not group:
                 self._readers[x] = group
         rows = prod(lead)
         group.widest = max(group.widest * (group.rows // rows), _width(node, inputs, rows))
