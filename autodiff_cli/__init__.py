@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         jacobian,
         jvp,
         run,
+        value,
         value_and_grad,
         vjp,
     )
@@ -39,6 +40,7 @@ __all__ = [
     "jacobian",
     "jvp",
     "run",
+    "value",
     "value_and_grad",
     "vjp",
 ]
@@ -59,3 +61,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(api, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

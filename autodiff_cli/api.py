@@ -1,63 +1,112 @@
-"""The library for Python users: `run`, `check`, `gradcheck`, derivatives as functions of arrays.
-
-`value_and_grad`, `jacobian`, `hessian`, `jvp`, `vjp` and `hvp` compile a program once; each call
-binds arrays to its free names and evaluates what it returns in one plan, which later calls with
-arrays of the same shapes and dtypes run again. All take the same arguments:
-
-    program: text of a program, or the path of a file.
-    wrt: names to differentiate with respect to; default all float arguments and the program's own
-    leaves. Results go by these names; a single name, not in a list, gives the bare array.
-    of (`loss` of `value_and_grad`): name of what is differentiated; where the program has no `loss`
-    the last scalar it computes, or the last tensor where any will do.
-    **given: `max_memory`, bytes that the tensors of a call may take together (E505 beyond), default
-    1 GiB; `max_steps` of loops in a call (E506 beyond), default 1,000,000; and arrays that are the
-    same in every call, by name. Those are not differentiated unless `wrt` names them.
-
-With `isolate=True` the program runs in a process of its own, with its memory and the time of a call
-(`timeout=` seconds) bounded from outside; arrays go there and come back as data.
-
-A syntax error is raised at once, any other failure of the program by the call, as `AutodiffError`.
-"""
+"""The library for Python users: `run`, `check`, `gradcheck`, derivatives as functions of arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
+from inspect import signature
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from textwrap import dedent
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from .errors import fault
-from .language.program.array_functions import Hessian, Hvp, Jacobian, Jvp, Kind, ValueAndGrad, Vjp
-from .language.program.compiled import Compiled, Limits
+from .language.program.array_functions import (
+    Hessian,
+    Hvp,
+    Jacobian,
+    Jvp,
+    Kind,
+    Value,
+    ValueAndGrad,
+    Vjp,
+)
+from .language.program.compiled import Compiled, Wishes
 from .language.syntax.decode import decode
+from .language.values.exceptions import Handed
 from .session import Options
 from .session import run as run_source
 from .source import Source
+from .suggest import meant
 
 if TYPE_CHECKING:
     from .checks.model import FileResult
 
 
-def source_of(program: str | Path | Source) -> Source:
-    """The text of a program given as text or as a path (`Path`, or a string that names an existing
-    file and is one line).
+_COMMON = """
+        program: text of a program, or the path of a file: a `Path`, or a string of one line without
+        `=` that ends in `.expr` or `.py`. Text that is indented as a whole is moved to the left.
+        wrt: names to differentiate with respect to; default all float arguments and the program's
+        own leaves. Results go by these names; a single name, not in a list, gives the bare array.
+        of (`loss` of `value_and_grad`): name of what is computed or differentiated; where the
+        program has no `loss` the last scalar it computes, or the last tensor where any will do.
+        **given: arrays that are the same in every call, by name, which are not differentiated
+        unless `wrt` names them, and these options:
+            aux: a name or names; a call returns `(what it else returns, {name: value})`, for a
+            single name, not in a list, `(what it else returns, value)`.
+            vmap: a name or names of arrays whose first axis counts examples. The program runs on
+            one example, and each result is that of all examples, counted by a new first axis.
+            seed: what random draws start from; each call draws the same numbers. `f(seed=1, ...)`
+            is another seed for one call.
+            write: a function that gets what `print` prints; default the standard output.
+            max_memory: bytes that the tensors of a call may take together (E505 beyond; 1 GiB).
+            max_steps: steps of loops in a call (E506 beyond; 1,000,000).
+            max_plans: how many forms of arrays, by shapes and dtypes, have a plan that is kept, the
+            last ones used (64). Calls are recorded when a form comes for the second time.
+            isolate: the program runs in a process of its own, where `timeout`, seconds that a call
+            may take, and `max_memory` are bounded from outside.
+"""
+
+Program = str | PathLike[str] | Source
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _complete(function: F) -> F:
+    """Write out what the docstrings of functions of arrays have in common, and hand over what
+    goes wrong."""
+    function.__doc__ = (function.__doc__ or "").replace("\n        COMMON\n", _COMMON)
+    return Handed()(function)
+
+
+@Handed()
+def source_of(program: Program) -> Source:
+    """The text of a program given as text or as a path (a `Path`, or a string of one line that ends
+    as a program's name does).
 
     Raises:
-        AutodiffError: E701 when the file cannot be read, E109 when it is no UTF-8.
+        AutodiffError: E701 when the file cannot be read, E109 when it is no UTF-8, E205 for what is
+        neither.
     """
     if isinstance(program, Source):
         return program
-    if isinstance(program, str) and (
-        "\n" in program or "=" in program or not program.endswith((".expr", ".py"))
-    ):
-        return Source(program, "<program>")
+    if isinstance(program, str):
+        if "\n" in program or "=" in program or not program.endswith((".expr", ".py")):
+            return Source(dedent(program) if program[:1].isspace() else program, "<program>")
+    elif not isinstance(program, PathLike):
+        raise fault("E205 program-text-or-path", type(program).__name__)
     try:
         data = Path(program).read_bytes()
     except OSError as error:
         raise fault("E701 cannot-read-program", program, error) from None
     return decode(data, str(program))
+
+
+@Handed()
+def _options(function: str, kind: Callable[..., Any], given: dict[str, Any]) -> Any:
+    """The options of a call; those of `defines` may be values by name, as arrays are given."""
+    known = signature(kind).parameters
+    for name in given:
+        if name not in known:
+            raise fault("E205 no-option", function, name, meant(name, known, ", ".join(known)))
+    defines = given.get("defines", ())
+    if isinstance(defines, Mapping):
+        given["defines"] = tuple(
+            (name, one if isinstance(one, str) else repr(np.asarray(one).tolist()), False)
+            for name, one in defines.items()
+        )
+    return kind(**given)
 
 
 class Results(dict[str, Any]):
@@ -73,13 +122,16 @@ class Results(dict[str, Any]):
         return shown
 
 
-def run(program: str | Path, **options: Any) -> dict[str, Any]:
+@Handed()
+def run(program: Program, **options: Any) -> dict[str, Any]:
     """Run a program (text, or a path) and return what it did.
 
     Args:
         program: text of a program, or the path of a file.
-        **options: fields of `session.Options` (`loss=`, `wrt=("A",)`, `dtype="float32"`,
-        `defines=...`).
+        **options: `loss=`, `wrt=("A",)`, `grad_output=`, `dtype="float32"`, `defines={"x": 3.0}`
+        (values that replace what the program assigns), `folder=` and `allow_read=` of files,
+        `max_memory=`, `max_steps=`, `max_depth=`, `nan=`, `backward=False`, `write=` (a function
+        that gets what is printed), `profile=`, `plan=`; `isolate=True` with `timeout=`.
 
     Returns:
         The document of `autodiff run --format json` as data: `file`, `status`, `loss`, `tensors`
@@ -102,7 +154,7 @@ def run(program: str | Path, **options: Any) -> dict[str, Any]:
             function.close()
         return found
     source = source_of(program)
-    report = run_source(source, Options(**options))
+    report = run_source(source, _options("run", Options, options))
     if report.error is not None:
         raise report.error
     found = {
@@ -129,32 +181,50 @@ def run(program: str | Path, **options: Any) -> dict[str, Any]:
     return Results(found, source)
 
 
-Names = str | Sequence[str] | None
+Names = str | Iterable[str] | None
 
 
 def _function(
-    program: str | Path, wrt: Names, of: str, kind: Kind, given: dict[str, Any]
+    program: Program, wrt: Names, of: str, kind: Kind, given: dict[str, Any]
 ) -> Callable[..., Any]:
-    names = wrt if wrt is None or isinstance(wrt, str) else tuple(wrt)
     if given.pop("isolate", False):
         from .isolated import Isolated
 
         timeout = given.pop("timeout", None)
-        options = {"wrt": names, ("loss" if kind.name == "value_and_grad" else "of"): of, **given}
+        options = {("loss" if kind.name == "value_and_grad" else "of"): of, **given}
+        if wrt is not None:
+            options["wrt"] = wrt
         if kind.name == "jacobian":
             options["mode"] = kind.mode  # type: ignore[attr-defined]  # a Jacobian's
         return Isolated(source_of(program), kind.name, options, timeout)
-    limits = Limits(**{name: given.pop(name) for name in Limits._fields if name in given})
-    return Compiled(source_of(program), names, of, kind, limits, given)
+    wishes = Wishes(**{name: given.pop(name) for name in Wishes._fields if name in given})
+    return Compiled(source_of(program), wrt, of, kind, wishes, given)
 
 
+@_complete
+def value(program: Program, of: str = "loss", **given: Any) -> Callable[..., Any]:
+    """A function of the program's free names that returns one value of it.
+
+    Args:
+        COMMON
+
+    Returns:
+        `f(**arrays) -> value`: a number for a single one, else an array.
+
+    Raises:
+        AutodiffError: on a syntax error.
+    """
+    return _function(program, None, of, Value(), given)
+
+
+@_complete
 def value_and_grad(
-    program: str | Path, wrt: Names = None, loss: str = "loss", **given: Any
+    program: Program, wrt: Names = None, loss: str = "loss", **given: Any
 ) -> Callable[..., tuple[float, Any]]:
     """A function of the program's free names that returns the loss and its gradients.
 
     Args:
-        program, wrt, loss, **given: as for all functions of arrays, above.
+        COMMON
 
     Returns:
         `f(**arrays) -> (value, {name: gradient})`; `float32` arrays stay `float32`.
@@ -165,13 +235,14 @@ def value_and_grad(
     return _function(program, wrt, loss, ValueAndGrad(), given)
 
 
+@_complete
 def jacobian(
-    program: str | Path, wrt: Names = None, of: str = "loss", *, mode: str = "auto", **given: Any
+    program: Program, wrt: Names = None, of: str = "loss", *, mode: str = "auto", **given: Any
 ) -> Callable[..., Any]:
     """A function of the program's free names that returns all derivatives of a tensor.
 
     Args:
-        program, wrt, of, **given: as for all functions of arrays, above.
+        COMMON
         mode: `reverse` (row by row), `forward` (column by column), or `auto`: whichever has fewer.
 
     Returns:
@@ -188,13 +259,14 @@ def jacobian(
     return _function(program, wrt, of, Jacobian(mode), given)
 
 
+@_complete
 def hessian(
-    program: str | Path, wrt: Names = None, of: str = "loss", **given: Any
+    program: Program, wrt: Names = None, of: str = "loss", **given: Any
 ) -> Callable[..., Any]:
     """A function of the program's free names that returns all second derivatives of a scalar.
 
     Args:
-        program, wrt, of, **given: as for all functions of arrays, above.
+        COMMON
 
     Returns:
         `f(**arrays) -> {name: {name: block}}`, a block of the shape of the first array followed by
@@ -210,13 +282,12 @@ def hessian(
     return _function(program, wrt, of, Hessian(), given)
 
 
-def hvp(
-    program: str | Path, wrt: Names = None, of: str = "loss", **given: Any
-) -> Callable[..., Any]:
+@_complete
+def hvp(program: Program, wrt: Names = None, of: str = "loss", **given: Any) -> Callable[..., Any]:
     """A function that returns the Hessian of a scalar times a vector, without the Hessian.
 
     Args:
-        program, wrt, of, **given: as for all functions of arrays, above.
+        COMMON
 
     Returns:
         `f(vector, **arrays) -> {name: product}`. The vector is a dict of arrays by name, in the
@@ -228,13 +299,14 @@ def hvp(
     return _function(program, wrt, of, Hvp(), given)
 
 
+@_complete
 def jvp(
-    program: str | Path, wrt: Names = None, of: str = "loss", **given: Any
+    program: Program, wrt: Names = None, of: str = "loss", **given: Any
 ) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
     """A function that returns a tensor, and how it changes along a direction (forward mode).
 
     Args:
-        program, wrt, of, **given: as for all functions of arrays, above.
+        COMMON
 
     Returns:
         `f(direction, **arrays) -> (value, change)`, both of the shape of the tensor. The direction
@@ -246,13 +318,14 @@ def jvp(
     return _function(program, wrt, of, Jvp(), given)
 
 
+@_complete
 def vjp(
-    program: str | Path, wrt: Names = None, of: str = "loss", **given: Any
+    program: Program, wrt: Names = None, of: str = "loss", **given: Any
 ) -> Callable[..., tuple[np.ndarray, Any]]:
     """A function that returns a tensor, and a vector of its shape times the Jacobian.
 
     Args:
-        program, wrt, of, **given: as for all functions of arrays, above.
+        COMMON
 
     Returns:
         `f(vector, **arrays) -> (value, {name: product})`; the vector is one array.
@@ -271,7 +344,7 @@ class CheckFailed(AssertionError):
         self.items = list(items)
 
 
-def check(program: str | Path, **settings: Any) -> FileResult:
+def check(program: Program, **settings: Any) -> FileResult:
     """Check a program as `autodiff check` does: gradients against finite differences, assertions,
     `#=>` expectations, the snapshot beside a file.
 
@@ -290,9 +363,10 @@ def check(program: str | Path, **settings: Any) -> FileResult:
     from .checks.model import Settings
     from .checks.runner import check_source
 
+    __tracebackhide__ = True
     source = source_of(program)
     path = None if source.name == "<program>" else source.name
-    result = check_source(source, Settings(**settings), path)
+    result = check_source(source, _options("check", Settings, settings), path)
     failed = [item for item in result.items if item.bad]
     if failed:
         raise CheckFailed("\n".join(map(_told, failed)), failed)
@@ -312,7 +386,7 @@ def _told(item: Any) -> str:
 
 
 def gradcheck(
-    f: str | Path,
+    f: Program,
     inputs: Mapping[str, Any],
     grads: Callable[..., Any] | Mapping[str, Any] | Sequence[Any],
     *,
@@ -324,9 +398,12 @@ def gradcheck(
 
     Args:
         f: a program whose free names are the inputs; its `loss` is differentiated.
-        inputs: arrays by name.
+        inputs: arrays by name. Floats are taken as float64; integers and bools stay what they are
+        unless a gradient of theirs is claimed.
         grads: the gradients, by name or in the order of `inputs`, or a function that returns them
-        when it is called with the inputs as keywords. None or a missing name is not checked.
+        when it is called with the inputs as keywords. None or a missing name is not checked. On a
+        kink (`abs` at 0, a maximum of equal numbers) every slope between those of both sides is
+        right.
         rtol: relative tolerance.
         atol: absolute tolerance.
         loss: the scalar that is differentiated.
@@ -340,13 +417,17 @@ def gradcheck(
     """
     from .checks.claims import mismatch, named
 
-    arrays = {name: np.asarray(value) for name, value in inputs.items()}
+    __tracebackhide__ = True
     claimed = named(grads(**inputs) if callable(grads) else grads, list(inputs))
     wanted = [name for name in claimed if claimed[name] is not None]
-    _, true = Compiled(source_of(f), tuple(wanted), loss)(
-        **{n: a if a.dtype.kind == "f" else a.astype(np.float64) for n, a in arrays.items()}
-    )
-    found = [mismatch(name, claimed[name], true[name], rtol, atol) for name in wanted]
+    arrays = {name: np.asarray(value) for name, value in inputs.items()}
+    for name, array in arrays.items():
+        if array.dtype.kind == "f" or name in wanted:
+            arrays[name] = array.astype(np.float64)
+    source = source_of(f)
+    _, true = value_and_grad(source, wanted, loss)(**arrays)
+    at = value(source, loss)
+    found = [mismatch(n, claimed[n], true[n], rtol, atol, at, arrays) for n in wanted]
     problems = [text for text in found if text is not None]
     if problems:
         raise CheckFailed("\n".join(problems))

@@ -87,9 +87,12 @@ class Diagnostic:
 
 
 class AutodiffError(Exception):
-    """A failure of a program, its data or a command, carrying its `Diagnostic`; `position` is the
-    argument of a call that it is about, `callee` the function in Python's words
-    (`Net.forward`), when those are known; `within`: an op refuses arguments that fit it."""
+    """A failure of a program, its data or a command, carrying its `Diagnostic`.
+
+    `code` (`E302`), `message`, `helps`, what to type instead, and `span`, the place in the program
+    or None, are those of the diagnostic. Inside: `position` is the argument of a call that it is
+    about, `callee` the function in Python's words (`Net.forward`), when those are known; `within`:
+    an op refuses arguments that fit it."""
 
     position = -1
     callee = ""
@@ -109,6 +112,10 @@ class AutodiffError(Exception):
         return self.diagnostic.message
 
     @property
+    def helps(self) -> tuple[str, ...]:
+        return self.diagnostic.helps
+
+    @property
     def span(self) -> Span | None:
         return self.diagnostic.span
 
@@ -125,7 +132,22 @@ class AutodiffError(Exception):
     def __str__(self) -> str:
         span = self.span
         where = f"{span.source.name}:{span.line}:{span.column}: " if span else ""
-        return f"{where}error[{self.code}]: {self.message}"
+        return "\n  help: ".join([f"{where}error[{self.code}]: {self.message}", *self.helps])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.diagnostic,)
+
+
+class AutodiffValueError(AutodiffError, ValueError):
+    """A failure where Python has a ValueError."""
+
+
+class AutodiffTypeError(AutodiffError, TypeError):
+    """A failure where Python has a TypeError."""
+
+
+class AutodiffKeyError(AutodiffError, KeyError):
+    """A failure where Python has a KeyError."""
 
 
 def fail(

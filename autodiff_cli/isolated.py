@@ -20,6 +20,7 @@ import numpy as np
 from .crash import crashed
 from .ended import death, stubborn
 from .errors import AutodiffError, Diagnostic, Label, fault
+from .language.values.exceptions import Handed
 from .outside import EXHAUSTED, OUTSIDE
 from .source import Source, Span
 
@@ -50,6 +51,14 @@ class Isolated:
         self.timeout = timeout
         self.ready = False
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        made = self.request["function"], self.request["options"], self.timeout
+        return Isolated, (self.source, *made)
+
+    def __repr__(self) -> str:
+        return f"<{self.request['function']} of {self.source.name} in a process of its own>"
+
+    @Handed()
     def __call__(self, /, *args: Any, **arrays: Any) -> Any:
         """Call it; what the program does wrong is raised as here."""
         if self.process is None:
@@ -124,6 +133,7 @@ def serve(api: Any) -> None:
     OUTSIDE.attend()
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what is printed is no part of an answer
+    sys.stdout = sys.stderr
     functions: dict[str, Any] = {}
     requests = sys.stdin.buffer
     answers.write(b"!")

@@ -35,7 +35,8 @@ class Run:
     version of that;
     `packing`: what packs the values that nodes save, the innermost last, `unpacked`, why they may
     not be packed; `inference`: whether tensors are made in inference mode, `inferred`, the `seq`
-    at which that began and ended in turn; `draws`: whether random numbers may be drawn.
+    at which that began and ended in turn; `draws`: whether random numbers may be drawn,
+    `seed`: what the generator starts from, if that was said.
     `overwriting`: something was changed in place, so that saved values have to be checked;
     `replaced`: also through `.data`; `recorder`: what a step of a loop is being recorded by
     (language/replay); `bare`: what a bare expression gave before that step; `allow`: who is told
@@ -73,6 +74,7 @@ class Run:
         self.draws = True
         self.default_dtype: np.dtype = FLOAT64
         self.default_generator: Any = None
+        self.seed: tuple[int, ...] = ()
         self.anomaly = False
         self.overwriting = False
         self.replaced = False

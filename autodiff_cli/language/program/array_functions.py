@@ -6,6 +6,7 @@ form their arrays are handed over. Running a program and replaying its plan is `
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,21 +16,25 @@ from ...autograd import reverse
 from ...autograd.forward import jvp
 from ...autograd.transforms import jacobians
 from ...errors import fail, fault
+from ...graph.dtypes import DTYPES, INT64
 from ...graph.node import Node
 from ...graph.op import cast
 
 MODES = ("auto", "reverse", "forward")
+NUMERIC = frozenset(DTYPES.values())
 
 Chosen = dict[str, Node]  # what is differentiated with respect to, by name
 Vector = dict[str | None, Node]  # by the name of the variable; None for the objective
 
 
 class Kind:
-    """`name` is the public one; `single`: the objective must be one number; `vector`: what the
-    vector belongs to that a call begins with, `variables` or `objective`, if there is one."""
+    """`name` is the public one; `single`: the objective must be one number; `slopes`: it must
+    depend on a variable; `vector`: what the vector belongs to that a call begins with, `variables`
+    or `objective`, if there is one."""
 
     name: str
     single = True
+    slopes = True
     vector = ""
 
     def targets(self, out: Node, chosen: Chosen, vector: Vector) -> list[Node]:
@@ -42,11 +47,17 @@ class Kind:
 
 
 class Blocks:
-    """The names of the variables; `bare`: of one that was asked for without a list."""
+    """The names of the variables; `bare`: of one that was asked for without a list; `many`: what is
+    computed is that of many examples."""
 
-    def __init__(self, names: list[str], bare: bool):
+    def __init__(self, names: list[str], bare: bool, many: bool = False):
         self.names = names
         self.bare = bare
+        self.many = many
+
+    def number(self, array: np.ndarray) -> Any:
+        """The objective, as a number where it is one."""
+        return array if self.many else array.item()
 
     def of(self, parts: list[Any]) -> Any:
         """Parts by name, or the one part."""
@@ -73,7 +84,20 @@ class ValueAndGrad(Kind):
         return [out, *_pulled([(out, reverse.ones_like(out))], chosen)]
 
     def answer(self, chosen: Blocks, arrays: list[np.ndarray]) -> Any:
-        return float(arrays[0].item()), chosen.of(arrays[1:])
+        return chosen.number(arrays[0]), chosen.of(arrays[1:])
+
+
+class Value(Kind):
+    """The objective: a single number as one, anything else as an array."""
+
+    name = "value"
+    single = slopes = False
+
+    def targets(self, out: Node, chosen: Chosen, vector: Vector) -> list[Node]:
+        return [out]
+
+    def answer(self, chosen: Blocks, arrays: list[np.ndarray]) -> Any:
+        return arrays[0] if arrays[0].ndim else chosen.number(arrays[0])
 
 
 class Jacobian(Kind):
@@ -186,13 +210,18 @@ def parts_of(kind: Kind, given: tuple[Any, ...], bare: str | None) -> dict[str |
 
 def numbers(value: object, what: str) -> np.ndarray:
     """A numeric array; E208 for anything else."""
+    if "numpy.ma" in sys.modules and np.ma.isMaskedArray(value):
+        raise fault("E208 masked-array", what)
     try:
         array = np.asarray(value)
     except ValueError:
         raise fault("E208 no-array", what=what) from None
-    if array.dtype.kind not in "biuf":
+    if array.dtype in NUMERIC:
+        return array
+    native = array.dtype.newbyteorder("=")
+    if native not in NUMERIC and (native.kind != "u" or native.itemsize > 4):
         raise fault("E208 numeric-array", what=what, array=array)
-    return array
+    return array.astype(native if native in NUMERIC else INT64)
 
 
 def _moves(name: str, vector: Vector, chosen: Chosen) -> list[Node | None]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...autograd.batching.examples import Trace
 from ...autograd.tensor import AccumulateGrad, Tensor
 from ...engine.evaluate import evaluate, plan
 from ...engine.plan.rerun import Recording, argument, looked_at
@@ -15,7 +18,7 @@ from ...graph.dtypes import FLOAT32, FLOAT64, is_float
 from ...graph.node import Node
 from ...graph.op import LEAF, leaf, value_of
 from ...graph.sizes import not_single
-from ...graph.state import STATE, own_state
+from ...graph.state import LOCK, STATE, own_state
 from ...source import Source
 from ...suggest import meant
 from ..errors.exhaustion import Exhaustion
@@ -23,14 +26,15 @@ from ..replay.reachability import harmless
 from ..runtime.expressions import Context
 from ..runtime.statements import compile_block
 from ..syntax import tree as syntax
+from ..syntax.free_names import names_read
 from ..syntax.parser import parse
+from ..syntax.scoping import assigned_names
+from ..values.exceptions import Handed
 from ..values.housekeeping import HOUSEKEEPING
 from ..values.values import Scope
 from .array_functions import Blocks, Kind, ValueAndGrad, numbers, parts_of
 from .running import module_names
 from .variables import forget_passes, newest, quoted
-
-MAX_PLANS = 32
 
 SMALL = 1024  # results below this size are copied without asking whose memory they are
 
@@ -51,41 +55,66 @@ Form = tuple[tuple[Any, tuple[int, ...], np.dtype], ...]
 Key = tuple[Form, Form]  # of the arrays, and of the vector before them
 
 
-class Limits(NamedTuple):
-    """What a call may use: bytes of tensors, and steps of loops."""
+class Wishes(NamedTuple):
+    """What a call may use: bytes of tensors, steps of loops, plans that are kept. `aux`: tensors
+    whose values are returned besides, `vmap`: arrays whose first axis counts examples, `seed`: what
+    draws start from, `write`: what gets the text that the program prints."""
 
     max_memory: int = 1 << 30
     max_steps: int = 1_000_000
+    max_plans: int = 64
+    aux: str | Sequence[str] = ()
+    vmap: str | Sequence[str] = ()
+    seed: int | None = None
+    write: Callable[[str], Any] | None = None
+
+
+def _names(what: str, names: Any) -> tuple[str, ...]:
+    """The names that were asked for, one or a list."""
+    if isinstance(names, str):
+        return (names,)
+    found = tuple(names) if isinstance(names, Iterable) else (names,)
+    if not all(isinstance(name, str) for name in found):
+        raise fault("E205 names-wanted", what, names)
+    return found
+
+
+def _print(piece: str) -> None:
+    sys.stdout.write(piece)
 
 
 class Compiled:
     """`f(**arrays)`, or `f(vector, **arrays)` for a kind that takes one.
 
-    `arguments` are the names the program reads but does not assign; a name it does assign may be
-    given too and then replaces that assignment. `constants` are given once for all calls. The
-    second call with arrays of the same shapes and dtypes records its plan, later ones only run it,
-    unless the program looked at values, drew random numbers or has effects.
+    `arguments` are the names the program reads before it assigns them, if it does; another name it
+    assigns may be given too and then replaces the first assignment. `constants` are given once for
+    all calls. The second call with arrays of the same shapes and dtypes records its plan, later
+    ones only run it, unless the program looked at values, drew random numbers or has effects; the
+    plans that were used last are kept. Copies and pickles are compiled anew.
     """
 
     def __init__(
         self,
         source: Source,
-        wrt: str | tuple[str, ...] | None,
+        wrt: str | Iterable[str] | None,
         of: str,
         kind: Kind | None = None,
-        limits: Limits | None = None,
+        wishes: Wishes | None = None,
         constants: Mapping[str, object] | None = None,
     ):
         self.kind = kind or ValueAndGrad()
         self.bare = wrt if isinstance(wrt, str) else None
-        self.wrt = (wrt,) if isinstance(wrt, str) else wrt
-        self.of = of
-        self.limits = limits or Limits()
-        for name, limit in self.limits._asdict().items():
+        self.wrt = None if wrt is None else _names("wrt", wrt)
+        (self.of,) = _names("of", [of])
+        self.wishes = wishes = wishes or Wishes()
+        for name in ("max_memory", "max_steps", "max_plans"):
+            limit = getattr(wishes, name)
             if type(limit) is not int or limit < 0:
                 raise fault(
-                    "E205 whole-number", Limits._field_defaults[name], name=name, limit=limit
+                    "E205 whole-number", Wishes._field_defaults[name], name=name, limit=limit
                 )
+        self.aux = _names("aux", wishes.aux)
+        self.vmap = _names("vmap", wishes.vmap)
         with own_state():
             try:
                 self.tree = tree = parse(source)
@@ -94,23 +123,44 @@ class Compiled:
             except RecursionError:
                 raise fault("E108 program-nested-too-deeply") from None
         self.assigned = module_names(tree)
-        used = {node.id for node in syntax.walk(tree) if isinstance(node, syntax.Name)}
-        self.arguments = sorted(used - self.assigned)
+        called = {id(node.func) for node in syntax.walk(tree) if isinstance(node, syntax.Call)}
+        names = (node for node in syntax.walk(tree) if isinstance(node, syntax.Name))
+        used = {node.id for node in names if id(node) not in called}
+        used -= self.assigned
+        before: set[str] = set()
+        for statement in tree.body:  # `x = x * 2` reads an `x` from outside
+            used.update(
+                name.id for name in names_read(statement) if name.id in self.assigned - before
+            )
+            before |= assigned_names([statement])[0]
+        self.arguments = sorted(used)
         self.pure = True  # whether it has called nothing so far that does more than compute
         self.constants = {name: self._array(name, a) for name, a in (constants or {}).items()}
         self.plans: dict[Key, Replayed | None] = {}
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        made = self.tree.span.source, self.bare or self.wrt, self.of, self.kind
+        return Compiled, (*made, self.wishes, self.constants)
+
+    def __repr__(self) -> str:
+        name = self.tree.span.source.name
+        return f"<{self.kind.name} of `{self.of}` in {name}: f({', '.join(self.arguments)})>"
+
     def __call__(self, /, *vector: object, **arrays: object) -> Any:
-        """Run the program with these arrays.
+        """Run the program with these arrays; `seed=`, where that is no name of the program, is what
+        its draws start from.
 
         Raises:
             AutodiffError: E205 for a name the program does not have, and whatever the program does
             wrong.
         """
-        with Exhaustion("the program"):
+        with Handed(), Exhaustion("the program"):
             return self._call(vector, arrays)
 
     def _call(self, vector: tuple[object, ...], arrays: dict[str, object]) -> Any:
+        seed = self.wishes.seed
+        if "seed" in arrays and "seed" not in self.assigned and "seed" not in self.arguments:
+            seed = arrays.pop("seed")  # type: ignore[assignment]  # looked at where it is used
         given = {name: self._array(name, value) for name, value in arrays.items()}
         if self.constants:
             given = {**self.constants, **given}
@@ -120,29 +170,71 @@ class Compiled:
         known = self.plans.get(key)
         if known is None:
             with own_state():
+                STATE.seed = () if seed is None else (seed,)
                 names, values, kept = self._run(given, parts, key)
         else:
+            if len(self.plans) >= self.wishes.max_plans:
+                with LOCK:
+                    self.plans[key] = self.plans.pop(key, known)
             names, values, kept = known.names, known.recording.run(inputs), known.kept
-        return self.kind.answer(Blocks(names, self.bare is not None), _owned(values, kept, inputs))
+        values = _owned(values, kept, inputs)
+        found = len(values) - len(self.aux)
+        chosen = Blocks(names, self.bare is not None, bool(self.vmap))
+        answer = self.kind.answer(chosen, values[:found])
+        if not self.aux:
+            return answer
+        rest = values[found:]
+        bare = isinstance(self.wishes.aux, str)
+        return answer, rest[0] if bare else dict(zip(self.aux, rest, strict=True))
 
     def _run(
         self, given: Arrays, parts: dict[str | None, np.ndarray], key: Key
     ) -> tuple[list[str], list[np.ndarray], set[int]]:
         """The names of the variables, the values of a program run from its text, and the memory
         that its constants keep."""
-        STATE.max_bytes, STATE.max_steps = self.limits
+        STATE.max_bytes, STATE.max_steps = self.wishes[:2]
+        STATE.write = self.wishes.write or _print
         STATE.default_dtype = FLOAT32 if self.python else FLOAT64
         STATE.python = self.python
-        scope = Scope(None, True)
         nodes = {name: argument(array) for name, array in given.items()}
         vector = {name: argument(array) for name, array in parts.items()}
+        trace = Trace(self._examples(given)) if self.vmap else None
+        with nullcontext() if trace is None else trace.running(different=True):
+            names, targets = self._traced(nodes, vector, trace)
+        if trace is not None:
+            trace.lift(targets)
+            targets = [trace.full(node) for node in targets]
+        order, uses = plan(targets)
+        kept = {_memory(node.value) for node in uses if isinstance(node.value, np.ndarray)}
+        self._remember(key, names, order, [*nodes.values(), *vector.values()], targets)
+        evaluate(targets, last=True)
+        return names, [value_of(node) for node in targets], kept
+
+    def _examples(self, given: Arrays) -> int:
+        """How many examples the arrays of `vmap` have."""
+        for name in self.vmap:
+            if name not in given or not given[name].ndim:
+                raise fault("E205 vmap-no-array", name)
+        sizes = {name: len(given[name]) for name in self.vmap}
+        if len(set(sizes.values())) > 1:
+            raise fault("E205 examples-differ", sizes)
+        return sizes[self.vmap[0]]
+
+    def _traced(
+        self, nodes: dict[str, Node], vector: dict[str | None, Node], trace: Trace | None
+    ) -> tuple[list[str], list[Node]]:
+        """Run the program, on one example where a trace follows many; the names of the variables,
+        and the nodes that a call computes."""
+        scope = Scope(None, True)
         leaves: dict[str, Tensor] = {}
         for name, node in nodes.items():
+            if trace is not None and name in self.vmap:
+                node = trace.placeholder(node)
             wanted = is_float(node.dtype) and (
                 name in self.wrt if self.wrt is not None else name not in self.constants
             )
             leaves[name] = tensor = Tensor(leaf(node, AccumulateGrad()) if wanted else node)
-            if name in self.assigned:
+            if name not in self.arguments:
                 STATE.overrides[name] = lambda original, tensor=tensor: tensor
             else:
                 scope.names[name] = tensor
@@ -153,14 +245,10 @@ class Compiled:
         chosen = self._chosen(scope, leaves)
         out = self._objective(scope)
         targets = self.kind.targets(out, {n: t.node for n, t in chosen.items()}, vector)
+        targets += [self._tensor(scope, name).node for name in self.aux]
         scope.names.clear()  # what no name shows any more need not be kept
         STATE.shown = STATE.last = None
-        names = list(chosen)
-        order, uses = plan(targets)
-        kept = {_memory(node.value) for node in uses if isinstance(node.value, np.ndarray)}
-        self._remember(key, names, order, [*nodes.values(), *vector.values()], targets)
-        evaluate(targets, last=True)
-        return names, [value_of(node) for node in targets], kept
+        return list(chosen), targets
 
     def _remember(
         self, key: Key, names: list[str], order: list[Node], inputs: list[Node], targets: list[Node]
@@ -171,13 +259,14 @@ class Compiled:
             return
         if key in self.plans:
             recording = Recording(order, inputs, targets)
-            recording.plan.check(self.limits.max_memory)
+            recording.plan.check(self.wishes.max_memory)
             constants = [c for c in recording.plan.constants if isinstance(c, np.ndarray)]
             self.plans[key] = Replayed(names, recording, set(map(_memory, constants)))
         else:
-            if len(self.plans) >= MAX_PLANS:
-                del self.plans[next(iter(self.plans))]
-            self.plans[key] = None
+            with LOCK:
+                while len(self.plans) >= max(1, self.wishes.max_plans):
+                    del self.plans[next(iter(self.plans))]
+                self.plans[key] = None
 
     def _called(self, name: str, function: Any) -> None:
         self.pure = self.pure and harmless(name, function)
@@ -196,7 +285,7 @@ class Compiled:
 
     def _objective(self, scope: Scope) -> Node:
         found = self._named(scope)
-        if found is None or not found[1].requires_grad:
+        if found is None or (self.kind.slopes and not found[1].requires_grad):
             raise fault(
                 "E402 any-argument-requires-grad",
                 found[0] if found else "nothing that the program computes",
@@ -216,20 +305,22 @@ class Compiled:
     def _named(self, scope: Scope) -> tuple[str, Node] | None:
         """What is differentiated: without a `loss`, and when nothing else was asked for, what the
         program computed last."""
-        tensors = {n: v for n, v in scope.names.items() if isinstance(v, Tensor)}
-        if self.of in tensors:
-            return quoted(self.of), tensors[self.of].node
-        if self.of == LOSS:
+        if self.of == LOSS and not isinstance(scope.names.get(LOSS), Tensor):
             if self.kind.single and STATE.last is not None:
                 return "the last number", STATE.last[1].node
-            last = newest(self.tree, tensors)
+            last = newest(self.tree, _tensors(scope))
             return None if last is None else (quoted(last.text), last.node)
+        return quoted(self.of), self._tensor(scope, self.of).node
+
+    def _tensor(self, scope: Scope, name: str) -> Tensor:
+        """A tensor of the program that was asked for by its name."""
+        found = scope.names.get(name)
+        if isinstance(found, Tensor):
+            return found
         raise fault(
             "E201 of-no-tensor",
-            f"`{self.of}` is not a tensor"
-            if self.of in scope.names
-            else f"the program has no `{self.of}`",
-            meant(self.of, tensors, f"assign it: `{self.of} = ...`"),
+            f"`{name}` is not a tensor" if name in scope.names else f"the program has no `{name}`",
+            meant(name, _tensors(scope), f"assign it: `{name} = ...`"),
         )
 
     def _chosen(self, scope: Scope, leaves: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -247,6 +338,10 @@ class Compiled:
                 raise fault("E201 wrt-program-no-tensor", ", ".join(self.arguments), name=name)
             chosen[name] = tensor
         return chosen
+
+
+def _tensors(scope: Scope) -> dict[str, Tensor]:
+    return {name: value for name, value in scope.names.items() if isinstance(value, Tensor)}
 
 
 def _form(arrays: Mapping[Any, np.ndarray]) -> Form:

@@ -91,6 +91,8 @@ class Program:
             STATE.python = syntax.has_import(tree)
             STATE.default_dtype = FLOAT32 if STATE.python else FLOAT64
             if options.dtype is not None:
+                if options.dtype not in DTYPES:
+                    raise fault("E205 no-dtype", options.dtype)
                 STATE.default_dtype = DTYPES[options.dtype]
             self._prepare_defines(tree)
             self._watch(tree)

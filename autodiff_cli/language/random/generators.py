@@ -95,7 +95,7 @@ DEFAULT = RandomGenerator(None)
 def default_stream() -> Generator:
     """The generator of draws that name none, made on first use."""
     if STATE.default_generator is None:
-        STATE.default_generator = Generator()
+        STATE.default_generator = Generator(*STATE.seed)
     return STATE.default_generator
 
 

@@ -19,16 +19,18 @@ def read_by(tree: syntax.Node) -> set[str]:
 
 def names_read(tree: syntax.Node) -> Iterator[syntax.Name]:
     """Names that a statement certainly reads here: not those of bodies that run later, or never."""
-    if isinstance(tree, syntax.ExprStmt | syntax.Assign | syntax.AugAssign):
-        read = tree.value
+    if isinstance(tree, syntax.AugAssign):
+        read = [tree.target, tree.value]
+    elif isinstance(tree, syntax.ExprStmt | syntax.Assign):
+        read = [tree.value]
     elif isinstance(tree, syntax.For):
-        read = tree.iter
+        read = [tree.iter]
     elif isinstance(tree, syntax.If | syntax.While):
-        read = tree.test
+        read = [tree.test]
     else:
         return
     later = (*COMPREHENSIONS, syntax.Lambda, syntax.IfExp, syntax.BoolOp)
-    yield from (n for n in syntax.within([read], later) if isinstance(n, syntax.Name))
+    yield from (n for n in syntax.within(read, later) if isinstance(n, syntax.Name))
 
 
 def free_names(function: syntax.Node) -> set[str]:

@@ -8,9 +8,16 @@ catching it would give another result than Python's.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ContextDecorator
 from typing import Any
 
-from ...errors import AutodiffError, Diagnostic
+from ...errors import (
+    AutodiffError,
+    AutodiffKeyError,
+    AutodiffTypeError,
+    AutodiffValueError,
+    Diagnostic,
+)
 from ...graph.params import BindError
 from ...source import Span
 from ..errors.pytorch_words import HINTS, said
@@ -153,6 +160,29 @@ def kinds(error: AutodiffError) -> tuple[UserClass, ...]:
         if name in EXCEPTIONS:
             names = (name, *names)
     return tuple(EXCEPTIONS[name] for name in names)
+
+
+_OURS = {
+    "ValueError": AutodiffValueError,
+    "TypeError": AutodiffTypeError,
+    "KeyError": AutodiffKeyError,
+}
+
+
+class Handed(ContextDecorator):
+    """A context out of which a failure comes as what a caller in Python may catch: also a
+    ValueError, TypeError or KeyError, where Python or NumPy raise those, and without the frames of
+    ours between the caller and the program."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: Any, trace: object) -> None:
+        if kind is not None and issubclass(kind, AutodiffError):
+            shapes = [EXCEPTIONS["ValueError"]] if error.code[1] == "3" else []
+            names = (cls.name for found in (*kinds(error), *shapes) for cls in found.line)
+            error.__class__ = next((_OURS[n] for n in names if n in _OURS), AutodiffError)
+            error.__traceback__ = None
 
 
 def caught(error: AutodiffError, wanted: list[UserClass]) -> ErrorValue | None:

@@ -1,0 +1,441 @@
+"""Programs of people who adopt the library: each does what such a program does, and its numbers are
+known from elsewhere (SciPy, NumPy, closed forms)."""
+
+from __future__ import annotations
+
+import copy
+import multiprocessing
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+import autodiff_cli as ad
+
+ROSENBROCK = """
+    a, b = x[:-1], x[1:]
+    loss = sum(100*(b - a**2)**2 + (1 - a)**2)
+"""
+LOSS = "loss = sum((w*x)**2)"
+RANDOM = np.random.default_rng(16)
+
+
+# -- numbers ---------------------------------------------------------------------------------------
+
+
+def test_scipy_minimizes() -> None:
+    f = ad.value_and_grad(ROSENBROCK, wrt="x")
+    start = np.array([1.3, 0.7, 0.8, 1.9])
+    found = optimize.minimize(lambda x: f(x=x), start, jac=True, method="BFGS")
+    assert found.success
+    np.testing.assert_allclose(found.x, np.ones(4), atol=1e-5)
+    value, hessian = ad.value(ROSENBROCK), ad.hessian(ROSENBROCK, wrt="x")
+    found = optimize.minimize(
+        lambda x: value(x=x),
+        start,
+        jac=lambda x: f(x=x)[1],
+        hess=lambda x: hessian(x=x),
+        method="trust-ncg",
+    )
+    np.testing.assert_allclose(found.x, np.ones(4), atol=1e-6)
+    np.testing.assert_allclose(f(x=start)[1], optimize.rosen_der(start), rtol=1e-12)
+    np.testing.assert_allclose(hessian(x=start), optimize.rosen_hess(start), rtol=1e-12)
+
+
+def test_a_curve_is_fitted() -> None:
+    t = np.linspace(0, 4, 50)
+    seen = 2.5 * np.exp(-1.3 * t) + 0.5 + 0.01 * RANDOM.standard_normal(50)
+    model = "y = p[0]*exp(-p[1]*t) + p[2]"
+    y, slopes = ad.value(model, of="y", t=t), ad.jacobian(model, wrt="p", of="y", t=t)
+    found, _ = optimize.curve_fit(
+        lambda t, *p: y(p=p), t, seen, p0=np.ones(3), jac=lambda t, *p: slopes(p=np.array(p))
+    )
+    wanted, _ = optimize.curve_fit(lambda t, a, b, c: a * np.exp(-b * t) + c, t, seen)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+def test_newton_finds_a_root() -> None:
+    system = "y = stack([x[0]**2 + x[1]**2 - 4, x[0]*x[1] - 1])"
+    f = ad.jacobian(system, wrt="x", of="y", aux="y")
+    x = np.array([2.0, 0.3])
+    for _ in range(8):
+        slopes, residual = f(x=x)
+        x = x - np.linalg.solve(slopes, residual)
+    np.testing.assert_allclose(x**2, [2 + 3**0.5, 2 - 3**0.5], rtol=1e-14)
+
+
+def test_many_examples_at_once() -> None:
+    """A `vmap` is the calls one by one, for each kind of function."""
+    program = "y = tanh(W @ x)\nloss = sum(y**2)"
+    xs, w = RANDOM.standard_normal((5, 3)), RANDOM.standard_normal((2, 3))
+    wanted = [ad.value_and_grad(program, aux=["y"])(x=x, W=w) for x in xs]
+    f = ad.value_and_grad(program, aux=["y"], vmap="x")
+    for _ in range(3):
+        (value, slopes), seen = f(x=xs, W=w)
+        for at, ((v, s), y) in enumerate(wanted):
+            np.testing.assert_allclose(value[at], v, rtol=1e-13)
+            np.testing.assert_allclose(seen["y"][at], y["y"], rtol=1e-13)
+            for name in ("x", "W"):
+                np.testing.assert_allclose(slopes[name][at], s[name], rtol=1e-13)
+    one, many = (ad.hessian(program, wrt="x", vmap=vmap) for vmap in ((), ["x"]))
+    np.testing.assert_allclose(many(x=xs, W=w), [one(x=x, W=w) for x in xs], rtol=1e-12)
+    with pytest.raises(ValueError, match="different numbers of examples"):
+        ad.value(program, vmap=["x", "W"])(x=xs, W=w)
+    with pytest.raises(TypeError, match="no array with a first axis"):
+        ad.value("y = x * w", vmap="w")(x=xs, w=1.0)
+
+
+def test_draws_follow_the_seed() -> None:
+    f = ad.value_and_grad("loss = sum(dropout(w, 0.5))", wrt="w", seed=1)
+    w = np.ones(64)
+    assert np.array_equal(f(w=w)[1], f(w=w)[1])
+    masks = [f(w=w, seed=seed)[1] for seed in (1, 2, 3)]
+    assert np.array_equal(masks[0], f(w=w)[1])
+    assert not np.array_equal(masks[0], masks[1]) and not np.array_equal(masks[1], masks[2])
+    drawn = ad.run("import torch\ntorch.manual_seed(7)\ny = torch.rand(3)")["tensors"]["y"]
+    found = ad.value("import torch\ny = torch.rand(3)*1", of="y", seed=7)()
+    np.testing.assert_array_equal(found, drawn["value"])
+    assert ad.value("x = x * 2\nx += x * y\ny = [5.0]\nx")(x=3.0, y=2.0) == 18
+    same = ad.value("loss = seed * 2", seed=3)(seed=4.0)  # a name of the program
+    assert same == 8
+    lines = ad.value_and_grad("loss = sum(dropout(w, 0.5))", wrt="w", vmap="w")(w=np.ones((2, 64)))
+    assert not np.array_equal(*lines[1])
+
+
+# -- arrays ----------------------------------------------------------------------------------------
+
+
+def test_columns_of_pandas() -> None:
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"w": [1.0, 2.0, 3.0], "x": [2, 3, 4]})
+    value, slope = ad.value_and_grad(LOSS, wrt="w")(w=table["w"], x=table.x)
+    assert value == 4 + 36 + 144
+    assert slope.tolist() == [8, 36, 96]
+    holes = pandas.DataFrame({"w": pandas.array([1, None], dtype="Int64")})
+    with pytest.raises(TypeError, match="numeric array"):
+        ad.value_and_grad(LOSS, wrt="w")(w=holes["w"], x=1.0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda a: a[::-1],
+        lambda a: np.repeat(a, 2, axis=1)[:, ::2],
+        np.asfortranarray,
+        lambda a: np.broadcast_to(a[:1], a.shape),
+        lambda a: a.astype(">f8"),
+        lambda a: np.lib.stride_tricks.as_strided(a, (2, 2), (8, 8)),
+        lambda a: memoryview(a),
+        lambda a: a.tolist(),
+        lambda a: (10 * a).astype(np.uint16),
+    ],
+)
+def test_arrays_of_any_layout(change: Any) -> None:
+    given = change(RANDOM.random((3, 4)))
+    if isinstance(given, np.ndarray):
+        given.flags.writeable = False
+    plain = np.array(given, np.float64)
+    before = plain.copy()
+    for _ in range(3):
+        value, slope = ad.value_and_grad("loss = sum(x**3 * c)", wrt="x")(x=given, c=given)
+        np.testing.assert_allclose(value, (plain**4).sum(), rtol=1e-13)
+        np.testing.assert_allclose(slope, 3 * plain**3, rtol=1e-13)
+        slope[...] = 0  # the caller's
+    np.testing.assert_array_equal(np.asarray(given), before)
+
+
+def test_changing_shapes() -> None:
+    """A form of arrays that comes back runs its plan; the last ones used are kept."""
+    f = ad.value_and_grad("loss = sum(x * x)", wrt="x")
+    for _ in range(3):
+        for size in range(1, 40):
+            x = np.arange(float(size))
+            value, slope = f(x=x)
+            assert value == (x * x).sum() and slope.tolist() == (2 * x).tolist()
+    assert sum(plan is not None for plan in f.plans.values()) == 39
+    few = ad.value("loss = sum(x * x)", max_plans=2)
+    for size in (1, 1, 2, 2, 1, 3, 3):
+        few(x=np.ones(size))
+    assert [arrays[0][1] for arrays, _ in few.plans] == [(1,), (3,)]
+
+
+# -- mistakes --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "words"),
+    [
+        (lambda: ad.value_and_grad(None), TypeError, "text or a `Path`"),
+        (lambda: ad.run(b"x = 1"), TypeError, "not bytes"),
+        (lambda: ad.value_and_grad(LOSS, wrt=0), TypeError, 'wrt="x"'),
+        (lambda: ad.value_and_grad(LOSS, aux=[1]), TypeError, "`aux`"),
+        (lambda: ad.value(LOSS, of=None), TypeError, "`of`"),
+        (lambda: ad.value_and_grad(LOSS)(w=1.0, v=2.0), TypeError, "its arguments are: w, x"),
+        (lambda: ad.value_and_grad(LOSS)(1.0, 2.0), TypeError, "by name"),
+        (lambda: ad.value_and_grad(LOSS)(w="abc", x=1.0), TypeError, "numeric array"),
+        (lambda: ad.value(LOSS)(w=np.longdouble(1), x=1.0), TypeError, "64 bits"),
+        (lambda: ad.value(LOSS)(w=np.ma.masked_array([1.0], [1]), x=1.0), TypeError, "mask"),
+        (lambda: ad.value(LOSS)(w=np.ones(2), x=np.ones(3)), ValueError, "(2,) with (3,)"),
+        (lambda: ad.value_and_grad(LOSS, wrt="z")(w=1.0, x=1.0), KeyError, "`z`"),
+        (lambda: ad.value_and_grad(LOSS, loss="lost")(w=1.0, x=1.0), KeyError, "loss"),
+        (lambda: ad.value_and_grad(LOSS, aux="y")(w=1.0, x=1.0), KeyError, "no `y`"),
+        (lambda: ad.jacobian(LOSS, mode="both"), ValueError, "'both'"),
+        (lambda: ad.run("x = 1.0", dtype="float31"), ValueError, "float32"),
+        (lambda: ad.run("x = 1.0", lose="x"), TypeError, "did you mean `loss`"),
+        (lambda: ad.check("x = 1.0", ordre=2), TypeError, "did you mean `order`"),
+        (lambda: ad.run("x = (1.0"), ad.AutodiffError, "E101"),
+        (lambda: ad.run(Path("nowhere")), ad.AutodiffError, "cannot read"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_named(call: Any, kind: type[Exception], words: str) -> None:
+    with pytest.raises(ad.AutodiffError) as caught:
+        call()
+    error = caught.value
+    assert isinstance(error, kind)
+    assert words in str(error) and error.message in str(error) and error.code in str(error)
+    assert all(help in str(error) for help in error.helps)
+    for other in (pickle.loads(pickle.dumps(error)), copy.deepcopy(error)):
+        assert type(other) is type(error) and str(other) == str(error)
+        assert (other.code, other.helps) == (error.code, error.helps)
+        assert (other.span and other.span.text) == (error.span and error.span.text)
+
+
+def test_what_a_program_raises_itself() -> None:
+    with pytest.raises(ValueError, match="too small") as caught:
+        ad.value("if x < 1:\n    raise ValueError('too small')\ny = x")(x=0.5)
+    assert pickle.loads(pickle.dumps(caught.value)).code == "E212"
+
+
+def test_options_and_text(tmp_path: Path) -> None:
+    program = """
+        x = [1.0, 2.0]
+        loss = sum(x * k)
+    """
+    f = ad.value_and_grad(program, wrt="x")
+    assert f(k=3.0)[0] == 9
+    assert f(k=3.0, x=np.array([1.0, 5.0]))[0] == 18
+    text = "x = [1.0, 2.0]\nk = 2.0\nloss = sum(x * k)"
+    found = ad.run(text, defines={"k": 3, "x": np.array([4.0, 5.0])})
+    assert found["tensors"]["loss"]["value"] == 27
+    file = tmp_path / "a program"
+    file.write_text(text)
+    assert ad.run(file)["tensors"]["loss"]["value"] == 6
+
+
+def test_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "print('x is', x)\ny = x * 2"
+    pieces: list[str] = []
+    for _ in range(3):
+        assert ad.value(text)(x=2.0) == 4
+        ad.value(text, write=pieces.append)(x=3.0)
+    assert capsys.readouterr().out == "x is tensor(2., requires_grad=True)\n" * 3
+    assert "".join(pieces) == "x is tensor(3., requires_grad=True)\n" * 3
+
+
+# -- other processes and threads -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_process_pools(method: str) -> None:
+    f = ad.value_and_grad(LOSS, wrt="w", x=2.0)
+    f(w=1.0)
+    with ProcessPoolExecutor(2, multiprocessing.get_context(method)) as pool:
+        calls = [pool.submit(f, w=float(w)) for w in range(4)]
+        assert [call.result(60) for call in calls] == [(4 * w * w, 8 * w) for w in range(4)]
+        with pytest.raises(ValueError, match=r"(?s)cannot broadcast.*help: "):
+            pool.submit(f, w=np.ones(2), x=np.ones(3)).result(60)
+        with pytest.raises(TypeError, match="no name `v`"):
+            pool.submit(f, v=1.0).result(60)
+        with pytest.raises(ad.CheckFailed, match="E603"):
+            pool.submit(ad.check, "x = 2\ny = x * x  #=> 5").result(60)
+        assert pool.submit(f, w=1.0).result(60) == (4, 8)
+
+
+def test_copies_and_pickles() -> None:
+    functions = [
+        ad.value_and_grad(LOSS, wrt="w", x=2.0),
+        ad.jacobian("y = w * x", mode="forward", aux=["y"], x=2.0),
+        ad.value("y = rand(3) * w", seed=4),
+        ad.value("y = w + 1", isolate=True),
+    ]
+    for f in functions:
+        wanted = repr(f(w=3.0))
+        for other in (pickle.loads(pickle.dumps(f)), copy.copy(f), copy.deepcopy(f)):
+            assert repr(other(w=3.0)) == wanted
+            assert isinstance(other, type(f)) and repr(other) == repr(f)
+    assert repr(functions[0]) == "<value_and_grad of `loss` in <program>: f(w, x)>"
+
+
+def test_a_threaded_service() -> None:
+    f = ad.value_and_grad("y = tanh(x * k)\nloss = sum(y * y)", wrt="x")
+
+    def answer(k: int) -> tuple[Any, Any]:
+        x = np.linspace(-1, 1, 3 + k % 5)
+        if k % 7 == 3:
+            with pytest.raises(ValueError, match="cannot broadcast"):
+                f(x=x, k=np.ones(99))
+        value, slope = f(x=x, k=float(k))
+        y = np.tanh(x * k)
+        np.testing.assert_allclose(value, (y * y).sum(), rtol=1e-12)
+        np.testing.assert_allclose(slope, 2 * y * (1 - y * y) * k, rtol=1e-12)
+        return value, slope
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(answer, range(200)))
+
+
+def test_a_fast_call_does_not_wait_for_a_slow_one() -> None:
+    """The slow one waits for the fast one, so neither would ever end if calls took turns."""
+    here, done = threading.Event(), threading.Event()
+
+    def write(piece: str) -> None:
+        here.set()
+        assert done.wait(60)
+
+    slow = threading.Thread(target=ad.value("print(x)\ny = x * 2", write=write), kwargs={"x": 1.0})
+    slow.start()
+    assert here.wait(60)
+    assert ad.value_and_grad(LOSS, wrt="w")(w=1.0, x=2.0) == (4, 8)
+    ad.check("x = 2\ny = x * x  #=> 4", timeout=30)
+    done.set()
+    slow.join()
+
+
+def test_a_hundred_thousand_calls() -> None:
+    """A hundredth of them: what a call leaves behind would show in what Python holds."""
+    f = ad.value_and_grad(LOSS, wrt="w")
+    x = np.arange(8.0)
+    for _ in range(50):
+        f(w=x, x=x)
+    before = sys.getallocatedblocks()
+    for at in range(1000):
+        _, slope = f(w=x + at, x=x)
+        assert slope[1] == 2 * (1 + at)
+    assert sys.getallocatedblocks() - before < 200
+
+
+def endless() -> None:
+    endless()
+
+
+# -- a guest in a process --------------------------------------------------------------------------
+
+
+def test_signals_and_limits_are_the_hosts() -> None:
+    def handler(number: int, frame: Any) -> None:
+        raise AssertionError("the timer is a minute away")
+
+    before = signal.signal(signal.SIGALRM, handler), signal.getsignal(signal.SIGINT)
+    state = sys.getrecursionlimit(), threading.active_count(), sys.getswitchinterval()
+    signal.setitimer(signal.ITIMER_REAL, 60, 7)
+    try:
+        f = ad.value_and_grad(LOSS, wrt="w")
+        for _ in range(3):
+            f(w=1.0, x=2.0)
+        ad.run("def f(n):\n    return n if n < 1 else f(n - 1)\nf(500)")
+        ad.check("x = [1, 2]\nloss = sum(x * x)", timeout=30)
+        ad.gradcheck("loss = sum(abs(x))", {"x": [0.0]}, {"x": [1.0]})
+        assert 50 < signal.getitimer(signal.ITIMER_REAL)[0] <= 60
+        assert signal.getsignal(signal.SIGALRM) is handler
+        assert signal.getsignal(signal.SIGINT) is before[1]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before[0])
+    assert state == (sys.getrecursionlimit(), threading.active_count(), sys.getswitchinterval())
+    with pytest.raises(RecursionError):
+        endless()
+
+
+def test_an_interrupt_reaches_the_caller() -> None:
+    f = ad.value("print(1)\ni = 0\nwhile True:\n    i = i + 1", write=lambda piece: None,
+                 max_steps=10**9)  # fmt: skip
+    timer = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            f()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, timer)
+    assert ad.value("y = x * 2")(x=2.0) == 4
+
+
+def test_timeouts() -> None:
+    text = "i = 0\nwhile True:\n    i = i + 1"
+    with pytest.raises(ad.AutodiffError, match="timeout=") as caught:
+        ad.run(text, isolate=True, timeout=1, max_steps=10**12)
+    assert caught.value.code == "E508"
+    f = ad.value("while x > 0:\n    x = x + 1\ny = x * 2", isolate=True, timeout=1,
+                 max_steps=10**12)  # fmt: skip
+    assert f(x=-1.0) == -2
+    with pytest.raises(ad.AutodiffError, match="timeout="):
+        f(x=1.0)
+    assert f(x=-2.0) == -4
+    with pytest.raises(ad.CheckFailed, match="E508"):
+        ad.check(text, timeout=0.1, max_steps=10**12)
+
+
+# -- notebooks and types ---------------------------------------------------------------------------
+
+
+def test_notebooks_show_pages() -> None:
+    page = ad.run("x = [1.0, 2.0]\nloss = sum(x * x)")._repr_html_()  # type: ignore[attr-defined]
+    assert page.startswith("<iframe sandbox") and "&lt;!doctype html&gt;" in page
+    assert dir(ad) == sorted(ad.__all__)
+    assert "another seed for one call" in (ad.hvp.__doc__ or "")
+
+
+TYPED = """\
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+import autodiff_cli as ad
+
+
+def descend(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    f = ad.value_and_grad("loss = sum((x - 3)**2)", wrt="x", seed=1)
+    value, slope = f(x=x)
+    return value, x - 0.1 * slope
+
+
+def wrong() -> str:
+    return ad.value_and_grad("loss = sum(x)")(x=1.0)[0]
+
+
+def main() -> None:
+    try:
+        print(descend(np.zeros(2)), ad.value("y = x * 2", of="y")(x=2.0))
+        print(ad.jacobian("y = x * x", ["x"], of="y", mode="forward")(x=np.ones(2))["x"])
+        print([item.label for item in ad.check(Path("demo.expr"), order=2).items])
+    except ad.AutodiffError as error:
+        span = error.span
+        print(error.code, error.message, ", ".join(error.helps), span.line if span else 0)
+    except ad.CheckFailed as failed:
+        print(failed.items)
+
+
+main()
+"""
+
+
+def test_typed_code(tmp_path: Path, project: Path) -> None:
+    """mypy knows what functions return, and finds the one mistake."""
+    (tmp_path / "client.py").write_text(TYPED)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--config-file=", "client.py"],
+        cwd=tmp_path, env={"MYPYPATH": str(project)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert 'client.py:16: error: Incompatible return value type (got "float", expected "str")' in (
+        done.stdout
+    )
+    assert "Found 1 error in 1 file" in done.stdout, done.stdout + done.stderr
