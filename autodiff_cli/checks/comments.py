@@ -49,6 +49,8 @@ class Directives:
     skip_gradients: bool = False
     loss: str | None = None
     nan: str | None = None
+    skip: str | None = None
+    xfail: str | None = None
     expectations: list[Expectation] = field(default_factory=list)
 
 
@@ -100,8 +102,13 @@ def _expectation(source: Source, match: re.Match[str], alone: bool) -> Expectati
     return Expectation(span.line, name, text, start, start + len(text), alone, span)
 
 
-_WORDS = ("wrt", "nograd", "rtol", "atol", "hessian", "strict", "loss", "nan", "grad")
-_WRITE = "write wrt=A,B, nograd A, rtol=1e-6, atol=1e-8, loss=NAME, nan=ignore, hessian or strict"
+_WORDS = (
+    "wrt", "nograd", "rtol", "atol", "hessian", "strict", "loss", "nan", "grad", "skip", "xfail",
+)  # fmt: skip
+_WRITE = (
+    "write wrt=A,B, nograd A, rtol=1e-6, atol=1e-8, loss=NAME, nan=ignore, hessian, strict, "
+    "skip WHY or xfail WHY"
+)
 
 
 def _direct(found: Directives, text: str, span: Span) -> None:
@@ -122,6 +129,9 @@ def _direct(found: Directives, text: str, span: Span) -> None:
             found.loss = value
         elif key == "nan" and value in ("warn", "error", "ignore"):
             found.nan = value
+        elif word in ("skip", "xfail"):
+            setattr(found, word, " ".join(words))
+            return
         elif word == "hessian":
             found.hessian = True
         elif word == "strict":

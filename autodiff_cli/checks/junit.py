@@ -10,7 +10,7 @@ from collections.abc import Callable
 from xml.etree import ElementTree
 
 from ..errors import Diagnostic
-from .model import ERROR, FAILED, FileResult
+from .model import ERROR, FAILED, SKIPPED, XFAILED, FileResult
 
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -26,7 +26,7 @@ def junit(results: list[FileResult], text_of: Callable[[Diagnostic], str]) -> by
         tests=str(len(items)),
         failures=str(sum(item.status == FAILED for item in items)),
         errors=str(sum(item.status == ERROR for item in items)),
-        skipped="0",
+        skipped=str(sum(item.status in (SKIPPED, XFAILED) for item in items)),
         time=f"{sum(result.seconds for result in results):.3f}",
     )
     for item in items:
@@ -39,6 +39,8 @@ def junit(results: list[FileResult], text_of: Callable[[Diagnostic], str]) -> by
             line=str(item.line),
             time=f"{item.seconds:.3f}",
         )
+        if item.status in (SKIPPED, XFAILED):
+            ElementTree.SubElement(case, "skipped", message=_legal(item.note))
         if item.diagnostic is None:
             continue
         rendered = _legal(text_of(item.diagnostic))

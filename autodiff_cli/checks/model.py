@@ -12,9 +12,13 @@ from typing import Any
 from ..errors import Diagnostic, Exit
 
 PASSED, FAILED, KINK, CUT, NOISY, ERROR = "passed", "failed", "kink", "cut", "noisy", "error"
+SKIPPED, XFAILED = "skipped", "xfailed"
 
 # One letter of progress for each status.
-LETTERS = {PASSED: ".", FAILED: "F", KINK: "k", CUT: "c", NOISY: "n", ERROR: "E"}
+LETTERS = {
+    PASSED: ".", FAILED: "F", KINK: "k", CUT: "c", NOISY: "n", ERROR: "E", SKIPPED: "s",
+    XFAILED: "x",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,7 @@ class Settings:
     order: int = 1
     seed: int = 0
     keyword: str = ""
-    only: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()  # ids of items, or those of all items of a kind: `file::grad`
     snapshot: bool = False
     update: bool = False
     prune: bool = False

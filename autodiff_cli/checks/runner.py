@@ -23,7 +23,7 @@ from .collect import matches
 from .comments import Directives, Expectation, read_comments
 from .deadline import deadline
 from .gradients import gradient_items
-from .model import ERROR, FAILED, FileResult, Item, Settings
+from .model import ERROR, FAILED, SKIPPED, XFAILED, FileResult, Item, Settings
 from .watched import Watched
 
 MAX_FILE = 1 << 26
@@ -99,7 +99,8 @@ class FileCheck:
 
     def selected(self, item: Item) -> bool:
         """Whether `-k` and `--lf` choose an item."""
-        if self.settings.only and item.id not in self.settings.only:
+        only = self.settings.only
+        if only and item.id not in only and f"{item.file}::{item.kind}" not in only:
             return False
         return matches(self.settings.keyword, item.id)
 
@@ -116,8 +117,26 @@ class FileCheck:
     # -- all of it ------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Run the program and check all items."""
+        """Run the program and check all items, unless the file says otherwise."""
         self.wishes = read_comments(self.source)
+        if self.wishes.skip is not None:
+            run = self.item("run")
+            run.status, run.note = SKIPPED, self.wishes.skip
+            self.add(run)
+            return
+        self._check()
+        items = self.result.items
+        settings = self.settings
+        chosen = settings.collect or settings.only or settings.keyword
+        if self.wishes.xfail is not None and not settings.collect:
+            for item in items:
+                if item.bad:
+                    item.status, item.note = XFAILED, self.wishes.xfail
+            if not chosen and all(item.status != XFAILED for item in items):
+                failure = fault("E603 nothing-fails", self.wishes.xfail)
+                items[0].status, items[0].diagnostic = FAILED, failure.diagnostic
+
+    def _check(self) -> None:
         started = time.perf_counter()
         error = self._run_program()
         run = self.item("run")

@@ -1,18 +1,25 @@
-"""pytest collects `.expr` files: one item for every check, under a node for the file.
+"""pytest collects `.expr` files: items for what is checked, under a node for the file.
 
-Nothing but pytest is imported until a `.expr` file is seen: pytest loads this module in every run
-of its environment. `-p no:autodiff` switches it off.
+Nothing but pytest is imported until a program runs: pytest loads this module in every run of its
+environment. `-p no:autodiff` switches it off.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 WORKERS = pytest.StashKey[list[Any]]()
+
+FIRST = 1 << 13  # characters of a file that are looked at before it is taken for a program
+PROGRAM = re.compile(
+    r"[ \t]*(?:[A-Za-z_][\w.]*[ \t]*(?:[(=,\[]|[-+*/@]=)[^\t]|import |from |def |class |# ?check:)"
+)
+CHECKED = re.compile(r"[ \t]*(?:(assert)\b|[^\n]*#=>)")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -34,82 +41,121 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--no-expr", action="store_true", default=False, help="do not collect .expr files"
     )
     parser.addini(
-        "expr_files", "glob patterns of the programs that are collected", "args", ["*.expr"]
+        "expr_files",
+        "glob patterns of the programs that are collected; by default *.expr files that look like "
+        "programs",
+        "args",
+        [],
     )
 
 
-def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """A program is a file node."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(
+    file_path: Path, parent: pytest.Collector
+) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """A program is a file node, and nothing else: a `.py` that is one is not imported."""
+    others = yield
+    return [ExprFile.from_parent(parent, path=file_path)] if _ours(file_path, parent) else others
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Each program knows which of its items will run."""
+    for item in session.items:
+        if isinstance(item, ExprItem):
+            item.parent.chosen.append(item.name)
+
+
+def _ours(path: Path, parent: pytest.Collector) -> bool:
     config = parent.config
-    if config.getoption("--no-expr") or file_path.name.startswith("_"):
-        return None
-    if file_path.suffix not in (".expr", ".py") or not any(
-        file_path.match(pattern) for pattern in config.getini("expr_files")
-    ):
-        return None
-    node: pytest.Collector = ExprFile.from_parent(parent, path=file_path)
-    return node
+    if path.suffix not in (".expr", ".py") or path.name.startswith("_"):
+        return False
+    patterns = config.getini("expr_files")
+    if config.getoption("--no-expr") or not any(map(path.match, patterns or ["*.expr"])):
+        return False
+    if patterns or parent.session.isinitpath(path):
+        return True
+    try:
+        with open(path, encoding="utf-8") as file:
+            return any(map(PROGRAM.match, file.readlines(FIRST)))
+    except (OSError, ValueError):
+        return False
 
 
 class ExprFile(pytest.File):
-    """One program. It runs once to know its items; each item checks itself anew, so that it can
-    run in any process."""
+    """One program. Its text says what its items are; it runs once for all that were chosen."""
+
+    found: list[Any] | None = None
 
     def collect(self) -> Iterator[pytest.Item]:
-        """The items of the program, in its order."""
-        from ..checks.model import Settings
+        """An item for the run, each assertion and expectation, the snapshot, the gradients."""
+        text = self.path.read_text("utf-8", "replace")
+        self.labels = labels = {"run": 1}
+        self.chosen: list[str] = []
+        for line, words in enumerate(text.split("\n"), 1):
+            if match := CHECKED.match(words):
+                labels[f"{'assert' if match[1] else 'expect'}[{line}]"] = line
+        if Path(f"{self.path}.snap").exists():
+            labels["snapshot"] = 1
+        for label, line in {**labels, "grad": 1}.items():
+            yield ExprItem.from_parent(self, name=label, line=line)
 
-        result = _checked(self, Settings(collect=True, ci=True))
-        items = result.items
-        if not any(item.kind == "run" for item in items):
-            items = []
-        for found in items:
-            yield ExprItem.from_parent(self, name=found.label, kind=found.kind, line=found.line)
+    def items(self) -> list[Any]:
+        """What was found about the items that were chosen; the others of a file that is checked as
+        a whole belong to its run."""
+        if self.found is None:
+            from ..checks.many import Crew
+            from ..checks.model import Settings
+            from ..render.plain import plain
+
+            every = "run" in self.chosen and not self.config.getoption("--expr-update")
+            name = _shown(self)
+            settings = Settings(
+                only=() if every else tuple(f"{name}::{label}" for label in self.chosen),
+                update=self.config.getoption("--expr-update"),
+                plain=plain,
+            )
+            workers = self.config.stash.setdefault(WORKERS, [])
+            result = next(Crew([name], settings, 1, workers).results())
+            _write(result.changes)
+            self.found = result.items
+        return self.found
 
 
 class ExprItem(pytest.Item):
-    """One check of a program."""
+    """The checks of a program that have one name: `expect[3]`, or `grad` for all of a kind."""
 
-    def __init__(self, *, kind: str, line: int, **keywords: Any):
+    parent: ExprFile
+
+    def __init__(self, *, line: int, **keywords: Any):
         super().__init__(**keywords)
-        self.kind = kind
         self.line = line
 
     def runtest(self) -> None:
-        """Check this item alone."""
-        from ..checks.model import Settings
-        from ..render.plain import plain
-
-        settings = Settings(
-            only=(f"{_shown(self)}::{self.name}",),
-            update=self.config.getoption("--expr-update"),
-            plain=plain,
-        )
-        result = _checked(self, settings)
-        self._write(result)
-        for item in result.items:
-            if item.bad:
-                raise Failed(item.diagnostic)
-            if item.label == self.name and item.diagnostic is not None:
+        """Tell what was found, and run the program if no other item of it did."""
+        items = self.parent.items()
+        mine = [item for item in items if self._tells(item)]
+        for status, end in (("skipped", pytest.skip), ("xfailed", pytest.xfail)):
+            for item in items if status == "skipped" else mine:
+                if item.status == status:
+                    end(item.note or status)
+        if bad := [item for item in mine if item.bad]:
+            raise Failed([item.diagnostic for item in bad])
+        if not mine and self.name != "run":
+            pytest.skip("the program has none, or did not get there")
+        for item in mine:
+            if item.diagnostic is not None:
                 from ..render.diagnostics import render
 
-                self.add_report_section("call", "autodiff", render(item.diagnostic))
-                self.user_properties.append(("autodiff", item.status))
+                self.warn(ExprWarning(render(item.diagnostic)))
+                self.user_properties.append(("autodiff", f"{item.label}: {item.status}"))
 
-    def _write(self, result: Any) -> None:
-        import os
-
-        from ..render.files import CannotWrite, write_bytes
-
-        if result.changes and os.environ.get("CI"):
-            raise Failed(None, "nothing is updated under CI")
-        if result.changes and os.environ.get("PYTEST_XDIST_WORKER"):
-            raise Failed(None, "two processes may write one file: --expr-update without -n")
-        for path, _, new in result.changes:
-            try:
-                write_bytes(path, new.encode("utf-8"))
-            except CannotWrite as problem:
-                raise Failed(None, problem.message) from None
+    def _tells(self, item: Any) -> bool:
+        if self.name == "grad":
+            return item.kind in ("grad", "hess")
+        if item.label == self.name:
+            return True
+        known = item.kind in ("grad", "hess") or item.label in self.parent.labels
+        return self.name == "run" and not known
 
     def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
         """Our frame is the text of a failure."""
@@ -122,29 +168,41 @@ class ExprItem(pytest.Item):
         return self.path, self.line - 1, self.name
 
 
-class Failed(Exception):
-    """A check failed."""
+def _write(changes: list[Any]) -> None:
+    """New values of expectations and snapshots."""
+    import os
 
-    def __init__(self, diagnostic: Any, message: str = ""):
-        super().__init__(message or getattr(diagnostic, "message", "the check failed"))
-        self.diagnostic = diagnostic
+    from ..render.files import CannotWrite, write_bytes
+
+    if changes and os.environ.get("CI"):
+        raise Failed([], "nothing is updated under CI")
+    if changes and os.environ.get("PYTEST_XDIST_WORKER"):
+        raise Failed([], "two processes may write one file: --expr-update without -n")
+    for path, _, new in changes:
+        try:
+            write_bytes(path, new.encode("utf-8"))
+        except CannotWrite as problem:
+            raise Failed([], problem.message) from None
+
+
+class ExprWarning(pytest.PytestWarning):
+    """A gradient could not be checked, or is none of a function (W602)."""
+
+
+class Failed(Exception):
+    """Checks failed, with these diagnostics."""
+
+    def __init__(self, diagnostics: list[Any], message: str = ""):
+        super().__init__(message or "; ".join(d.message for d in diagnostics))
+        self.diagnostics = diagnostics
 
     def text(self) -> str:
-        """The rendered diagnostic."""
-        if self.diagnostic is None:
+        """The rendered diagnostics."""
+        if not self.diagnostics:
             return str(self)
         from ..render.diagnostics import render
 
-        return render(self.diagnostic)
-
-
-def _checked(node: pytest.Item | pytest.Collector, settings: Any) -> Any:
-    """Check a program in a process that is kept for all of them; where one is lost, the next check
-    has a new one."""
-    from ..checks.many import Crew
-
-    workers = node.config.stash.setdefault(WORKERS, [])
-    return next(Crew([_shown(node)], settings, 1, workers).results())
+        return "\n".join(map(render, self.diagnostics))
 
 
 def _shown(node: pytest.Item | pytest.Collector) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..checks.model import FileResult, Item
 
 SCHEMA = "autodiff.check/1"
-WORDS = ("passed", "kink", "cut", "noisy", "failed", "error")
+WORDS = ("passed", "kink", "cut", "noisy", "skipped", "xfailed", "failed", "error")
 NEXT = "\n    "
 GREEN, RED, RESET = "\x1b[32m", "\x1b[1;31m", "\x1b[0m"
 

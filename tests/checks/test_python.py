@@ -56,10 +56,11 @@ def test_a_real_pytest_collects_items(run: Run, folder: Path) -> None:
     assert "error[E603]: expectation failed: written 6, found 5" in done.stdout
     assert "FAILED bad.expr::expect[2]" in done.stdout
     assert "FAILED broken.expr::run" in done.stdout and "E101" in done.stdout
-    assert "2 failed, 5 passed" in done.stdout
+    assert "2 failed, 4 passed, 1 skipped" in done.stdout
     cases = ElementTree.parse(folder / "out.xml").getroot().iter("testcase")
-    assert {case.get("name") for case in cases} >= {"grad[A]", "grad[B]", "expect[2]"}
-    alone = run(*PLUGIN, "bad.expr::expect[2]", "demo.expr", "-k", "grad[B] or expect",
+    names = "run expect[2] grad run grad run grad"
+    assert [case.get("name") for case in cases] == names.split()
+    alone = run(*PLUGIN, "bad.expr::expect[2]", "demo.expr", "-k", "grad or expect",
                 module="pytest", **QUICK)  # fmt: skip
     assert alone.returncode == 1 and "1 failed, 1 passed" in alone.stdout
     for variable in ("CI", "PYTEST_XDIST_WORKER"):
@@ -105,18 +106,21 @@ def test_editors_see_items_below_files_at_lines_from_0(run: Run, folder: Path) -
     assert run(*PLUGIN, "sub", "--collect-only", module="pytest", **QUICK).returncode == 0
     assert (folder / "tree.txt").read_text().splitlines() == [
         f"ExprFile a.expr {Path('sub/a.expr')} {line} sub/a.expr::{label}"
-        for label, line in (("run", 0), ("assert[3]", 2), ("expect[2]", 1), ("grad[x]", 0))
+        for label, line in (("run", 0), ("expect[2]", 1), ("assert[3]", 2), ("grad", 0))
     ]
 
 
 def test_items_are_checked_alone_and_in_any_order(run: Run, folder: Path) -> None:
-    """Nothing is kept between items, so any process may run any of them (pytest-xdist)."""
+    """No item needs another one, so any process may run any of them (pytest-xdist)."""
+    (folder / "demo.expr").write_text("A = [1.0, 2.0]\nloss = sum(A)  #=> 4\nassert loss > 5\n")
     (folder / "conftest.py").write_text(
         "def pytest_collection_modifyitems(items):\n    items[:] = items[::-1][::2]\n"
     )
     done = run(*PLUGIN, "-rA", module="pytest", **QUICK)
-    assert done.returncode == 0 and "2 passed" in done.stdout
-    assert "demo.expr::grad[B]" in done.stdout and "demo.expr::run" in done.stdout
+    assert "PASSED demo.expr::grad" in done.stdout and "FAILED demo.expr::expect[2]" in done.stdout
+    assert "1 failed, 1 passed" in done.stdout
+    done = run(*PLUGIN, "demo.expr::run", module="pytest", **QUICK)  # what no item stands for
+    assert done.returncode == 1 and "2 failed" not in done.stdout and "1 failed" in done.stdout
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="supervised on Linux only")
@@ -134,3 +138,57 @@ def test_a_program_that_kills_its_process_fails_alone(
     assert "error[E509]: the program overflowed the interpreter's stack" in done.stdout
     assert "FAILED fatal.expr::run" in done.stdout
     assert "1 failed, 3 passed" in done.stdout
+
+
+COUNTING = """\
+import autodiff_cli.checks.many as many
+from autodiff_cli.checks.runner import check_file
+
+def counted(path, settings):
+    with open("runs.txt", "a") as file:
+        print(path, file=file)
+    return check_file(path, settings)
+
+many.check_file = counted
+"""
+
+
+def test_a_program_runs_once_and_not_to_be_collected(run: Run, folder: Path) -> None:
+    (folder / "conftest.py").write_text(COUNTING)
+    (folder / "b.expr").write_text("x = 2.0\nx * x  #=> 4\nassert x > 1\nloss = x * 3\n")
+    assert run(*PLUGIN, "--collect-only", module="pytest", **QUICK).returncode == 0
+    assert not (folder / "runs.txt").exists()
+    done = run(*PLUGIN, module="pytest", **QUICK)
+    assert done.returncode == 0 and "6 passed" in done.stdout, done.stdout
+    assert (folder / "runs.txt").read_text().split() == ["b.expr", "demo.expr"]
+
+
+def test_what_is_no_program_is_left_alone(run: Run, folder: Path) -> None:
+    """Tables have the same suffix in biology; `expr_files` takes what it names, and nobody else."""
+    (folder / "demo.expr").unlink()
+    (folder / "genes.expr").write_text("gene\ts1 (a)\ts2=b\nTP53\t1.0\t2.5\n" * 1000)
+    (folder / "numbers.expr").write_text("1.0 2.0\n3.0 4.0\n")
+    (folder / "bytes.expr").write_bytes(b"\xff\x00" * 9000)
+    assert run(*PLUGIN, module="pytest", **QUICK).returncode == 5
+    (folder / "test_net.py").write_text("import torch\nx = torch.ones(2)\nprint(x.sum())\n")
+    (folder / "pytest.ini").write_text("[pytest]\nexpr_files = test_*.py\n")
+    done = run(*PLUGIN, module="pytest", **QUICK)
+    assert done.returncode == 0 and "1 passed, 1 skipped" in done.stdout, done.stdout
+
+
+def test_warnings_and_excuses_are_visible(run: Run, folder: Path) -> None:
+    (folder / "demo.expr").write_text("x = 2.0\nloss = x.detach() * x\n")
+    (folder / "a.expr").write_text("# check: skip needs data\nx = load('nowhere.npy')\n")
+    (folder / "b.expr").write_text("# check: xfail not yet\nx = 2.0  #=> 3\nloss = x * x\n")
+    (folder / "c.expr").write_text("# check: xfail long ago\nx = 2.0  #=> 2\nloss = x * x\n")
+    done = run(*PLUGIN, "-rsx", module="pytest", **QUICK)
+    assert "W602" in done.stdout and "warnings summary" in done.stdout
+    assert "SKIPPED" in done.stdout and "needs data" in done.stdout
+    assert "XFAIL b.expr::expect[2] - not yet" in done.stdout
+    assert "xfail long ago`, but nothing of it fails" in done.stdout
+    command = run("check", "a.expr", "b.expr", "c.expr", "demo.expr", "--junit", "out.xml")
+    assert "1 skipped, 1 xfailed, 1 failed" in command.stdout and command.returncode == 1
+    suite = ElementTree.parse(folder / "out.xml").getroot()[0]
+    assert suite.get("skipped") == "2"
+    reasons = [skipped.get("message") for skipped in suite.iter("skipped")]
+    assert reasons == ["needs data", "not yet"]
