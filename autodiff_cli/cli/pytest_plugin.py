@@ -97,7 +97,9 @@ class ExprFile(pytest.File):
         if Path(f"{self.path}.snap").exists():
             labels["snapshot"] = 1
         for label, line in {**labels, "grad": 1}.items():
-            yield ExprItem.from_parent(self, name=label, line=line)
+            # As pytest reads it again for `--lf`: what it makes of a name alone has no brackets.
+            nodeid = f"{self.nodeid}::{label}"
+            yield ExprItem.from_parent(self, name=label, nodeid=nodeid, line=line)
 
     def items(self) -> list[Any]:
         """What was found about the items that were chosen; the others of a file that is checked as

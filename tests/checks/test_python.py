@@ -71,6 +71,14 @@ def test_a_real_pytest_collects_items(run: Run, folder: Path) -> None:
     assert updated.returncode == 0 and "#=> 5" in (folder / "bad.expr").read_text()
 
 
+def test_the_last_failed_alone(run: Run, folder: Path) -> None:
+    (folder / "bad.expr").write_text("x = [1, 2]\nloss = sum(x * x)  #=> 6\n")
+    plugin = [word for word in PLUGIN if word != "no:cacheprovider"]
+    plugin.remove("-p")
+    assert "1 failed, 4 passed" in run(*plugin, module="pytest", **QUICK).stdout
+    assert "1 failed in" in run(*plugin, "--lf", module="pytest", **QUICK).stdout
+
+
 def test_the_plugin_can_be_switched_off(run: Run, folder: Path) -> None:
     assert run(*PLUGIN, "--no-expr", module="pytest", **QUICK).returncode == 5
 
@@ -112,15 +120,16 @@ def test_editors_see_items_below_files_at_lines_from_0(run: Run, folder: Path) -
 
 def test_items_are_checked_alone_and_in_any_order(run: Run, folder: Path) -> None:
     """No item needs another one, so any process may run any of them (pytest-xdist)."""
-    (folder / "demo.expr").write_text("A = [1.0, 2.0]\nloss = sum(A)  #=> 4\nassert loss > 5\n")
+    (folder / "demo.expr").write_text("A = [1.0, 2.0]\nloss = sum(A)  #=> 4\nassert loss > 0\n")
     (folder / "conftest.py").write_text(
         "def pytest_collection_modifyitems(items):\n    items[:] = items[::-1][::2]\n"
     )
     done = run(*PLUGIN, "-rA", module="pytest", **QUICK)
     assert "PASSED demo.expr::grad" in done.stdout and "FAILED demo.expr::expect[2]" in done.stdout
     assert "1 failed, 1 passed" in done.stdout
-    done = run(*PLUGIN, "demo.expr::run", module="pytest", **QUICK)  # what no item stands for
-    assert done.returncode == 1 and "2 failed" not in done.stdout and "1 failed" in done.stdout
+    (folder / "demo.expr").write_text("x = 2.0\nif x < 3: assert x > 5\n")  # has no item
+    done = run(*PLUGIN, "demo.expr::run", module="pytest", **QUICK)
+    assert done.returncode == 1 and "FAILED demo.expr::run" in done.stdout
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="supervised on Linux only")
