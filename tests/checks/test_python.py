@@ -73,8 +73,7 @@ def test_a_real_pytest_collects_items(run: Run, folder: Path) -> None:
 
 def test_the_last_failed_alone(run: Run, folder: Path) -> None:
     (folder / "bad.expr").write_text("x = [1, 2]\nloss = sum(x * x)  #=> 6\n")
-    plugin = [word for word in PLUGIN if word != "no:cacheprovider"]
-    plugin.remove("-p")
+    plugin = (*PLUGIN[:2], "-q")
     assert "1 failed, 4 passed" in run(*plugin, module="pytest", **QUICK).stdout
     assert "1 failed in" in run(*plugin, "--lf", module="pytest", **QUICK).stdout
 
