@@ -10,7 +10,7 @@ import re
 import numpy as np
 from rich.text import Text
 
-BAD, DIM = "reverse red", "dim"
+BAD, DIM = "bold black on yellow", "dim"
 
 _NUMBER = re.compile(r"-?(?:nan|inf|\d[\d.]*(?:e[+-]?\d+)?)")
 
@@ -39,8 +39,13 @@ def cell_style(share: float) -> str:
     return f"rgb(255,255,255) on {color}" if color else ""
 
 
+def legend() -> Text:
+    """What the backgrounds mean."""
+    return Text.assemble(("< 0", cell_style(-1)), " ", ("> 0", cell_style(1)), " ", ("nan", BAD))
+
+
 def heated(line: str, scale: float) -> Text:
-    """A line of numbers on backgrounds that show sign and size; NaN and infinity in red."""
+    """A line of numbers on backgrounds that show sign and size; NaN and infinity on yellow."""
     text = Text(line)
     if "log10|g|" in line or "% zero" in line:
         text.stylize(DIM)

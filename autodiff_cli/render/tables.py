@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from textwrap import wrap
 from typing import IO, TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
 
 from .graphs.outline import Outline
-from .graphs.tree import Bounds, Row, Tree, cells, columns_of, everything, fitted
-from .heat import heated, scale_of
+from .graphs.tree import Bounds, Row, Tree, everything, laid_out
+from .heat import heated, legend, scale_of
 from .selection import (
     MANY,
     MOST_ROWS,
@@ -27,7 +26,7 @@ from .selection import (
     missing,
     no_gradients,
 )
-from .text import ascii_text, format_count, format_number, format_shape, printable
+from .text import ascii_text, broken, format_count, format_number, format_shape, printable
 from .text import text_width as width_of
 from .values import Look, cell_lines, extent, fit_lines, norm
 
@@ -78,6 +77,7 @@ class Page:
         self.look = look
         # Whether there are enough colours to show sizes.
         self.heat = console.color_system in ("truecolor", "256")
+        self.explained = False  # what the colours mean
 
     def line(self, text: Text | str = "") -> None:
         if isinstance(text, str):
@@ -128,7 +128,7 @@ class Page:
             elif part == "gradients" and no_gradients(report) and not show:
                 printed = self._gap(printed)
                 head = "Gradients   "
-                first, *rest = wrap(no_gradients(report), max(20, self.look.width - len(head)))
+                first, *rest = broken(no_gradients(report), max(20, self.look.width - len(head)))
                 self.line(_title("Gradients", first))
                 for words in rest:
                     self.line(Text(" " * len(head) + words, DIM))
@@ -183,11 +183,8 @@ class Page:
 
     def tree(self, rows: list[Row]) -> None:
         """A tree, with colours."""
-        width = self.look.width - 1
-        rows = fitted(rows, width)
-        columns = columns_of(rows, width)
-        for row in rows:
-            branches, label, op, note = cells(row, columns, width, self.look.unicode)
+        laid = laid_out(rows, self.look.width - 1, self.look.unicode)
+        for row, (branches, label, op, note) in laid:
             self.line(Text.assemble(
                 " ", (branches, DIM), (label, "bold red" if row.bad else ""), (op, OP),
                 (note, "red" if row.bad else DIM),
@@ -261,12 +258,21 @@ class Page:
                 table = self._wrapped(headers, rows, kept, body) if wrapped else rows
                 sizes = _sizes(headers, table, kept)
                 if sum(sizes) + _frame(kept) <= width:
-                    said = next(iter(dtypes)) if 2 in spared else note
-                    self._wide(_title(title, said), headers, table, kept, sizes)
+                    left = ["grad_fn: no room"] if 4 in spared else []
+                    said = ", ".join([*dtypes, *left] if 2 in spared else left) or note
+                    self._wide(self._headed(title, said, rows, body), headers, table, kept, sizes)
                     return
-        self.line(_title(title, note))
+        self.line(self._headed(title, note, rows, body))
         for row in rows:
             self._stacked(headers, row, body)
+
+    def _headed(self, title: str, note: str, rows: list[list[Cell]], body: int) -> Text:
+        """A title, and what the colours of the numbers mean where they are the first ones."""
+        text = _title(title, note)
+        if not self.explained and any(row[body].scale for row in rows):
+            self.explained = True
+            text.append("   ").append_text(legend())
+        return text
 
     def _wrapped(
         self, headers: list[str], rows: list[list[Cell]], kept: list[int], body: int

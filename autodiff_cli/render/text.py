@@ -90,6 +90,14 @@ def clip(text: str, width: int, ellipsis: str = "…") -> str:
     return "".join(kept) + ellipsis[: max(0, width)]
 
 
+def clip_inside(text: str, width: int, ellipsis: str = "…") -> str:
+    """`text`, or its start and its end: parts of one expression often begin alike."""
+    if text_width(text) <= width:
+        return text
+    end = clip(text[::-1], width // 2, "")[::-1]
+    return clip(text, width - text_width(end), ellipsis) + end
+
+
 def broken(text: str, width: int) -> list[str]:
     """A line as lines of `width` cells, broken between words, and within `code` or a word only
     where one is longer than that (a word is then left as it is)."""

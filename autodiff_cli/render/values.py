@@ -97,7 +97,7 @@ def extremes(array: np.ndarray, precision: int = 6) -> list[str]:
 def joined(lines: list[str]) -> str:
     """Lines of an array as one, without the spaces that align them."""
     rows = " ".join(line.strip() for line in lines)
-    return re.sub(r"([\[,]) +", r"\1", rows).replace(",", ", ")
+    return re.sub(r"(?<=[\[,]) +| +(?=[\],])", "", rows).replace(",", ", ")
 
 
 def corner(array: np.ndarray, look: Look) -> list[str]:
@@ -188,7 +188,7 @@ def _fit(line: str, width: int, cut: bool, columns: int | None) -> list[str]:
     if len(entries) == 1:
         return [line]
     if cut:
-        return [_cut(line[:start], entries, width, columns)]
+        return [_cut(line[:start], [entry.strip() for entry in entries], width, columns)]
     rows: list[str] = []
     row = line[:start] + entries[0]
     for entry in entries[1:]:

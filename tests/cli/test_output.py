@@ -427,13 +427,25 @@ def test_other_leaves_than_asked_for_are_not_missing(cli):
 def test_infinities_are_extremes(cli):
     text = "x = [0, 4]; loss = sum(sqrt(x))"
     shown = cli("-e", text, tty=True, NO_COLOR="1", COLUMNS="80").out
-    assert re.search(r"\[ inf, 0\.25\] +inf +0\.25 +inf$", shown, re.M)
+    assert re.search(r"\[inf, 0\.25\] +inf +0\.25 +inf$", shown, re.M)
 
 
 def test_one_number_is_not_repeated(cli):
     shown = cli("-e", "x = 3; loss = x ** 2", tty=True, NO_COLOR="1", COLUMNS="80").out
     assert shown.split()[-2:] == ["()", "6"]
     assert "-0" not in cli("-e", "x = -0.0; loss = x * x", tty=True, NO_COLOR="1").out
+
+
+def test_rows_of_a_narrow_tree_differ_and_say_what_has_no_room(cli):
+    text = (
+        "x = [[1.0, 2], [3, 4]]\nloss = ((((x @ x + 1).tanh() @ x + 2).tanh() @ x + 3).exp()).sum()"
+    )
+    for width in ("80", "44", "30"):
+        shown = cli("-e", text, "--only", "graph", tty=True, NO_COLOR="1", COLUMNS=width).out
+        labels = [line.split("<")[0].strip(" │├└─") for line in shown.splitlines()]
+        inner = [label for label in labels if "(" in label]
+        assert len(inner) == len(set(inner)) >= 6
+        assert ("grad_fn: no room" in shown) == ("<MmBackward0>" not in shown)
 
 
 def test_the_tree_follows_the_form_of_numbers(cli):

@@ -44,6 +44,21 @@ def test_wrapped_rows_lose_nothing(numbers: list[int], width: int) -> None:
     assert "".join(lines).replace(" ", "") == str(numbers).replace(" ", "")
 
 
+def test_points_stand_below_each_other() -> None:
+    lines = cell_lines(np.array([[1.5, -20.25], [3.0, np.nan]]), Look())
+    assert lines == ["[[  1.5 , -20.25],", " [  3   ,    nan]]"]
+    assert cell_lines(np.array([0.0, 0.25, -3.0]), Look()) == ["[0, 0.25, -3]"]
+
+
+def test_what_rounding_leaves_of_zero_is_zero() -> None:
+    for scale in (1.0, 1e-5, 1e3):
+        dust = np.array([1.5, 1.2e-17, -2.3e-16, -0.0]) * scale
+        assert cell_lines(dust, Look())[0].endswith(", 0, 0, 0]")
+    # What may be a number of its own is shown: much smaller ones, large ones, one alone.
+    for numbers in ([1.0, 1e-30], [1.0, 1e-9], [1e17, 1.0], [1.2e-17]):
+        assert " 0" not in cell_lines(np.array(numbers), Look())[0]
+
+
 def test_distributions() -> None:
     assert sparkline(np.zeros(5)) == ""
     assert sparkline(np.array([0, 0.01, -0.01])) == "log10|g|  -2.0 everywhere"

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..text import format_number, format_shape, pad, printable
 from ..text import text_width as width_of
-from ..values import Look, cell_lines, fit_lines, norm
+from ..values import Look, cell_lines, fit_lines, joined, norm
 
 if TYPE_CHECKING:
     from ...explain.model import Contribution, Explanation, Forward, Step, Total
@@ -303,7 +303,7 @@ class _Sheet:
             return f"{format_shape(value.shape)}  {_summary(value, look)}"
         if not value.size:
             return f"empty {format_shape(value.shape)}"
-        return one_line(value.tolist(), look.precision, look.sci)
+        return joined(cell_lines(value, look))
 
     def _below(self, value: np.ndarray, indent: int, *, signs: bool = False) -> Block:
         if self._large(value) and not signs:
@@ -334,13 +334,6 @@ def added(total: Total) -> str:
     if total.hooked:
         return " (replaced by a hook)"
     return f" ({total.paths} paths added)" if total.paths > 1 else ""
-
-
-def one_line(values: object, precision: int, sci: bool = False) -> str:
-    """A number or nested list in one line, without alignment."""
-    if isinstance(values, list):
-        return f"[{', '.join(one_line(v, precision, sci) for v in values)}]"
-    return format_number(values, precision, sci)  # type: ignore[arg-type]  # numbers only
 
 
 def _summary(value: np.ndarray, look: Look) -> str:

@@ -13,8 +13,8 @@ import numpy as np
 from ...symbolic.latex import number
 from ..document import as_data, enveloped, picked
 from ..text import dumped, format_number, format_shape, printable
-from ..values import Look, norm
-from .explain import added, notes, one_line
+from ..values import Look, cell_lines, joined, norm
+from .explain import added, notes
 
 if TYPE_CHECKING:
     from ...explain.model import Contribution, Explanation, Formula, Total
@@ -86,7 +86,7 @@ def shown_value(value: np.ndarray, look: Look) -> str:
     """A value on one line; shape and norm of a large one."""
     if value.size > max(1, look.max_elements):
         return f"{format_shape(value.shape)}, norm {format_number(norm(value), look.precision)}"
-    return one_line(value.tolist(), look.precision, look.sci)
+    return joined(cell_lines(value, look))
 
 
 def _code(text: str, table: bool = False) -> str:

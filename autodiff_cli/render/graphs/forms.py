@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..document import enveloped, picked
-from ..text import clip, dumped, format_count, format_shape, printable
+from ..text import clip_inside, dumped, format_count, format_shape, printable
 from ..values import brief
 from .drawing import Drawing, Edge, Vertex, not_drawn
 from .tree import Bounds, Row, Tree, everything
@@ -43,14 +43,14 @@ def label_lines(vertex: Vertex, root: bool, precision: int) -> list[str]:
     shape = format_shape(vertex.shape)
     arrays = {"value": vertex.value, "grad": vertex.grad}
     if vertex.kind == "result":
-        text = clip(vertex.text, _LONGEST)
+        text = clip_inside(vertex.text, _LONGEST)
         head = f"{vertex.name} = {text}" if vertex.name and vertex.name != text else text
         if vertex.value is not None and root and vertex.value.size == 1:
             head += f" = {brief(vertex.value, precision)}"
             del arrays["value"]
         lines = [head, str(vertex.grad_fn) + (f" {shape}" if vertex.shape else "")]
     else:
-        lines = [f"{clip(vertex.name or vertex.text or vertex.op, _LONGEST)} {shape}"]
+        lines = [f"{clip_inside(vertex.name or vertex.text or vertex.op, _LONGEST)} {shape}"]
     lines += [f"{word} {brief(a, precision)}" for word, a in arrays.items() if a is not None]
     if vertex.note:
         lines.append(f"<- {vertex.note}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...graph.op import LEAF
-from ..text import clip, format_shape, printable
+from ..text import clip_inside, format_shape, printable
 
 if TYPE_CHECKING:
     from ...errors import Diagnostic
@@ -102,8 +102,8 @@ class Outline:
         """Source text of a node, with its name."""
         text = source_text(node)
         if node.op.key == "leaf":
-            return name or getattr(node.args[0], "name", "") or clip(text, LONGEST) or "leaf"
-        text = clip(text or node.op.name, LONGEST)
+            return name or getattr(node.args[0], "name", "") or clip_inside(text, LONGEST) or "leaf"
+        text = clip_inside(text or node.op.name, LONGEST)
         return f"{name} = {text}" if name and name != text else text
 
 

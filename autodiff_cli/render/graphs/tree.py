@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...autograd.tensor import grad_fn_name
-from ..text import ascii_text, broken, clip, format_count, format_number, pad
+from ..text import ascii_text, broken, clip_inside, format_count, format_number, pad
 from ..text import text_width as width_of
 from .outline import Outline, shape_text
 
@@ -41,7 +41,7 @@ class Bounds(NamedTuple):
     depth: int = 8
     constants: bool = False
     hint: str = " (--all)"
-    instead: str = "a picture: autodiff graph -f dot"
+    instead: str = "a picture: autodiff graph -f svg"
 
 
 def everything(width: int) -> Bounds:
@@ -216,7 +216,18 @@ def columns_of(rows: list[Row], width: int) -> Columns:
     return Columns(min(label + 2, width), 0, False)
 
 
-def cells(row: Row, columns: Columns, width: int, unicode: bool) -> tuple[str, str, str, str]:
+def laid_out(
+    rows: list[Row], width: int, unicode: bool
+) -> list[tuple[Row, tuple[str, str, str, str]]]:
+    """The rows with what is written of each: branches, label, op and note."""
+    rows = fitted(rows, width)
+    columns = columns_of(rows, width)
+    if not columns.op and any(row.op for row in rows):
+        rows.append(Row("", "… grad_fn: no room"))
+    return [(row, _cells(row, columns, width, unicode)) for row in rows]
+
+
+def _cells(row: Row, columns: Columns, width: int, unicode: bool) -> tuple[str, str, str, str]:
     """Branches, label, op and note of a row, padded and cut to the columns."""
     branches, label, op, note = row[:4]
     ellipsis = "…"
@@ -228,13 +239,11 @@ def cells(row: Row, columns: Columns, width: int, unicode: bool) -> tuple[str, s
     if not columns.op or not op:
         note = f"  {note}" if note and op else ""
         room = max(4, width - width_of(branches + row.value + note))
-        return branches, clip(label, room, ellipsis) + row.value, "", note
+        return branches, clip_inside(label, room, ellipsis) + row.value, "", note
     label = pad(label + row.value, columns.label - width_of(branches))
     return branches, label, pad(op, columns.op), note
 
 
 def tree_lines(rows: list[Row], *, width: int = 80, unicode: bool = True) -> list[str]:
     """The tree as plain lines."""
-    rows = fitted(rows, width)
-    columns = columns_of(rows, width)
-    return ["".join(cells(row, columns, width, unicode)).rstrip() for row in rows]
+    return ["".join(parts).rstrip() for _, parts in laid_out(rows, width, unicode)]

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...numerals import matrix_lines
 from ..graphs.drawing import Drawing, Edge, Vertex, not_drawn
-from ..text import clip, format_shape, printable, text_width
+from ..text import clip_inside, format_shape, printable, text_width
 from ..values import brief, joined
 from .collapsed import collapsed
 from .layout import Layout, Size, layout
@@ -73,7 +73,7 @@ def _said(vertex: Vertex, root: bool, precision: int) -> list[Line]:
     shape = format_shape(vertex.shape) if vertex.shape else ""
     value = vertex.value
     if vertex.kind == "result" or vertex.count > 1:
-        text = clip(vertex.text, _LONGEST)
+        text = clip_inside(vertex.text, _LONGEST)
         name = vertex.name if vertex.name and vertex.name != text else ""
         if value is not None and root and value.size == 1 and name:
             text += f" = {brief(value, precision)}"
@@ -81,7 +81,7 @@ def _said(vertex: Vertex, root: bool, precision: int) -> list[Line]:
         lines = [Line("text", text, f"{name} = " if name else "")]
         lines.append(Line("op", f"{vertex.grad_fn or vertex.op} {shape}".rstrip()))
     else:
-        name = clip(vertex.name or vertex.text or vertex.op, _LONGEST)
+        name = clip_inside(vertex.name or vertex.text or vertex.op, _LONGEST)
         lines = [Line("text", f" {shape}" if shape else "", name)]
     if value is not None:
         lines += [Line("value", text) for text in array_lines("", value, precision)]

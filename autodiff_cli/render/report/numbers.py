@@ -12,6 +12,7 @@ from html import escape
 
 import numpy as np
 
+from ...numerals import dust
 from ..heat import scale_of
 from ..pictures.blocks import grid_of, reduced
 from ..text import format_number, format_shape
@@ -20,7 +21,6 @@ from ..values import extremes, sparkline
 MOST = 64  # elements that are written out
 LEVELS = 6
 LINE = 8  # numbers that stand beside or below one another in full size
-DUST = 1e-14  # of the largest number: what rounding leaves of zeros
 ROWS, COLUMNS = 24, 48  # cells of a picture
 
 
@@ -58,7 +58,7 @@ def _table(array: np.ndarray, scale: float, precision: int, shape: tuple[int, ..
 
 def _cell(x: object, scale: float, precision: int) -> str:
     level, shown = _level(x, scale), _number(x, precision)
-    if isinstance(x, float) and 0 < abs(x) < DUST * scale:
+    if dust(x, scale):
         return f'<td class="dust" title="{shown}">≈ 0</td>'
     return f'<td class="{level}">{shown}</td>' if level else f"<td>{shown}</td>"
 
