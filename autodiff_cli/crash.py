@@ -12,6 +12,8 @@ def crashed(error: BaseException, show: Callable[[str], None] | None = None) -> 
     """E900 for an exception nobody expected; its traceback is saved, and `--debug` shows it."""
     import traceback
 
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return fault("E203 package-missing", error.name.partition(".")[0])
     text = "".join(traceback.format_exception(error))
     if show is not None:
         show(text.rstrip("\n"))

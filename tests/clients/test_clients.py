@@ -439,3 +439,23 @@ def test_typed_code(tmp_path: Path, project: Path) -> None:
         done.stdout
     )
     assert "Found 1 error in 1 file" in done.stdout, done.stdout + done.stderr
+
+
+ALONE = """\
+import sys
+sys.modules["scipy"] = sys.modules["prompt_toolkit"] = None
+from autodiff_cli.cli.main import main
+code = main(["run", "--expr", "x = [1.0, 2.0]; loss = sum(gelu(x)) + sum(log(softmax(x, 0)))"])
+assert code == 0
+sys.exit(main(["run", "--expr", "x = [1.0, 2.0]; loss = sum(lgamma(x))"]))
+"""
+
+
+def test_a_package_that_is_missing(tmp_path: Path) -> None:
+    """What needs none of it runs, what needs it says so."""
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 3, done.stderr
+    assert "this needs the package `scipy`, which is not installed" in done.stderr
+    assert "pip install scipy" in done.stderr
