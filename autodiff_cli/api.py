@@ -341,7 +341,7 @@ class CheckFailed(AssertionError):
 
     def __init__(self, message: str, items: Sequence[Any] = ()):
         super().__init__(message)
-        self.items = list(items)
+        self.items: list[Any] = list(items)
 
 
 def check(program: Program, **settings: Any) -> FileResult:

@@ -101,7 +101,7 @@ class AutodiffError(Exception):
 
     def __init__(self, diagnostic: Diagnostic):
         super().__init__(diagnostic.message)
-        self.diagnostic = diagnostic
+        self.diagnostic: Diagnostic = diagnostic
 
     @property
     def code(self) -> str:

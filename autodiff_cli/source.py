@@ -15,8 +15,8 @@ class Source:
     __slots__ = ("_has", "_starts", "name", "text")
 
     def __init__(self, text: str, name: str = "<expr>"):
-        self.name = name
-        self.text = text
+        self.name: str = name
+        self.text: str = text
         self._starts: list[int] | None = None
         self._has: dict[str, bool] = {}
 
@@ -60,9 +60,9 @@ class Span:
     __slots__ = ("end", "source", "start")
 
     def __init__(self, source: Source, start: int, end: int):
-        self.source = source
-        self.start = start
-        self.end = end
+        self.source: Source = source
+        self.start: int = start
+        self.end: int = end
 
     @property
     def text(self) -> str:

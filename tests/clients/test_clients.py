@@ -119,9 +119,8 @@ def test_columns_of_pandas() -> None:
     value, slope = ad.value_and_grad(LOSS, wrt="w")(w=table["w"], x=table.x)
     assert value == 4 + 36 + 144
     assert slope.tolist() == [8, 36, 96]
-    holes = pandas.DataFrame({"w": pandas.array([1, None], dtype="Int64")})
     with pytest.raises(TypeError, match="numeric array"):
-        ad.value_and_grad(LOSS, wrt="w")(w=holes["w"], x=1.0)
+        ad.value_and_grad(LOSS, wrt="w")(w=table.astype({"w": str})["w"], x=1.0)
 
 
 @pytest.mark.parametrize(
@@ -428,12 +427,12 @@ main()
 """
 
 
-def test_typed_code(tmp_path: Path, project: Path) -> None:
+def test_typed_code(tmp_path: Path) -> None:
     """mypy knows what functions return, and finds the one mistake."""
     (tmp_path / "client.py").write_text(TYPED)
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--config-file=", "client.py"],
-        cwd=tmp_path, env={"MYPYPATH": str(project)}, capture_output=True, text=True, check=False,
+        cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert 'client.py:16: error: Incompatible return value type (got "float", expected "str")' in (
         done.stdout
