@@ -191,6 +191,7 @@ def test_changing_shapes() -> None:
         (lambda: ad.run("x = 1.0", lose="x"), TypeError, "did you mean `loss`"),
         (lambda: ad.check("x = 1.0", ordre=2), TypeError, "did you mean `order`"),
         (lambda: ad.run("x = (1.0"), ad.AutodiffError, "E101"),
+        (lambda: ad.value_and_grad("y = argsort(x)")(x=np.ones(2)), ad.AutodiffError, "E402"),
         (lambda: ad.run(Path("nowhere")), ad.AutodiffError, "cannot read"),
     ],
 )  # fmt: skip
@@ -199,6 +200,7 @@ def test_mistakes_are_named(call: Any, kind: type[Exception], words: str) -> Non
         call()
     error = caught.value
     assert isinstance(error, kind)
+    assert (kind is ad.AutodiffError) == (type(error) is ad.AutodiffError)
     assert words in str(error) and error.message in str(error) and error.code in str(error)
     assert all(help in str(error) for help in error.helps)
     for other in (pickle.loads(pickle.dumps(error)), copy.deepcopy(error)):

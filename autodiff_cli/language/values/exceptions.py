@@ -180,7 +180,7 @@ class Handed(ContextDecorator):
     def __exit__(self, kind: type[BaseException] | None, error: Any, trace: object) -> None:
         if kind is not None and issubclass(kind, AutodiffError):
             shapes = [EXCEPTIONS["ValueError"]] if error.code[1] == "3" else []
-            names = (cls.name for found in (*kinds(error), *shapes) for cls in found.line)
+            names = (cls.name for found in (*kinds(error)[:1], *shapes) for cls in found.line)
             error.__class__ = next((_OURS[n] for n in names if n in _OURS), AutodiffError)
             error.__traceback__ = None
 
