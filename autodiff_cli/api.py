@@ -123,7 +123,7 @@ class Results(dict[str, Any]):
 
 
 @Handed()
-def run(program: Program, **options: Any) -> dict[str, Any]:
+def run(program: Program, **options: Any) -> Results:
     """Run a program (text, or a path) and return what it did.
 
     Args:
@@ -143,17 +143,15 @@ def run(program: Program, **options: Any) -> dict[str, Any]:
     Raises:
         AutodiffError: what the program or its data did wrong.
     """
+    source = source_of(program)
     if options.pop("isolate", False):
         from .isolated import Isolated
 
-        timeout = options.pop("timeout", None)
-        function = Isolated(source_of(program), "run", options, timeout)
+        function = Isolated(source, "run", options, options.pop("timeout", None))
         try:
-            found: dict[str, Any] = function()
+            return Results(function(), source)
         finally:
             function.close()
-        return found
-    source = source_of(program)
     report = run_source(source, _options("run", Options, options))
     if report.error is not None:
         raise report.error

@@ -178,6 +178,7 @@ def test_changing_shapes() -> None:
         (lambda: ad.value_and_grad(LOSS, aux=[1]), TypeError, "`aux`"),
         (lambda: ad.value(LOSS, of=None), TypeError, "`of`"),
         (lambda: ad.value_and_grad(LOSS)(w=1.0, v=2.0), TypeError, "its arguments are: w, x"),
+        (lambda: ad.value_and_grad(LOSS)(w=1.0), TypeError, "`f(x=...)`"),
         (lambda: ad.value_and_grad(LOSS)(1.0, 2.0), TypeError, "by name"),
         (lambda: ad.value_and_grad(LOSS)(w="abc", x=1.0), TypeError, "numeric array"),
         (lambda: ad.value(LOSS)(w=np.longdouble(1), x=1.0), TypeError, "64 bits"),
@@ -388,7 +389,7 @@ def test_timeouts() -> None:
 
 
 def test_notebooks_show_pages() -> None:
-    page = ad.run("x = [1.0, 2.0]\nloss = sum(x * x)")._repr_html_()  # type: ignore[attr-defined]
+    page = ad.run("x = [1.0, 2.0]\nloss = sum(x * x)")._repr_html_()
     assert page.startswith("<iframe sandbox") and "&lt;!doctype html&gt;" in page
     assert dir(ad) == sorted(ad.__all__)
     assert "another seed for one call" in (ad.hvp.__doc__ or "")

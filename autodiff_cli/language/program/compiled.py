@@ -13,7 +13,7 @@ from ...autograd.batching.examples import Trace
 from ...autograd.tensor import AccumulateGrad, Tensor
 from ...engine.evaluate import evaluate, plan
 from ...engine.plan.rerun import Recording, argument, looked_at
-from ...errors import fault
+from ...errors import AutodiffError, fault
 from ...graph.dtypes import FLOAT32, FLOAT64, is_float
 from ...graph.node import Node
 from ...graph.op import LEAF, leaf, value_of
@@ -240,7 +240,13 @@ class Compiled:
                 scope.names[name] = tensor
         HOUSEKEEPING.restart()
         STATE.allow = self._called
-        self.block(scope)
+        try:
+            self.block(scope)
+        except AutodiffError as error:
+            name = error.span.text if error.code == "E201" and error.span else ""
+            if name in self.arguments and name not in nodes:
+                error.amend(helps=(f"give it: `f({name}=...)`",), raises="TypeError")
+            raise
         STATE.span = STATE.allow = None
         chosen = self._chosen(scope, leaves)
         out = self._objective(scope)
