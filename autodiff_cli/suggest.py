@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from functools import cache
 
+from .errors import AutodiffError, fail
+
 _LONGEST = 80
 
 
@@ -82,6 +84,13 @@ def did_you_mean(close: list[str]) -> list[str]:
 def meant(word: str, known: Iterable[str], otherwise: str) -> str:
     """The line of help for a word that is unknown: the closest one, else `otherwise`."""
     return next(iter(did_you_mean(suggest(word, known, 1))), otherwise)
+
+
+def unknown(message: str, word: str, known: Iterable[str], what: str = "tensors") -> AutodiffError:
+    """E201: a word names nothing that the program has; with the closest name, or those it has."""
+    known = list(known)
+    has = f"it has: {', '.join(known[:12])}" if known else f"the program has no {what}"
+    return fail("E201", message, help=meant(word, known, has))
 
 
 def meant_file(path: str) -> list[str]:

@@ -205,6 +205,15 @@ def parse(
     return values, others
 
 
+def form_option(*words: str, more: str = "") -> Option:
+    """The one option for what the output is written as, in every spelling."""
+    about = f"The form of the output: auto, {', '.join(words)}.{more}"
+    return Option(("-f", "--to", "--format"), "format", about, "FORM",
+                  choice("auto", *words), "auto")  # fmt: skip
+
+
+FORMAT = form_option("rich", "plain", "json")
+
 # The options of `run`; other commands pick from these so that one spelling means one thing.
 RUN_OPTIONS = (
     Option(("-e", "--expr"), "expr", "Program text; several are lines, after those of FILE.",
@@ -223,8 +232,7 @@ RUN_OPTIONS = (
     Option(("--no-backward",), "no_backward", "Evaluate only."),
     Option(("--nan",), "nan", "What a NaN or an infinity is: warn, error or ignore.", "ACTION",
            choice("warn", "error", "ignore"), "warn"),
-    Option(("--format",), "format", "The form of the output: auto, rich, plain or json.", "FORM",
-           choice("auto", "rich", "plain", "json"), "auto"),
+    FORMAT,
     Option(("-o", "--out"), "out", "Write the results to FILE: .json, .npz, .npy, .csv, .txt; "
            "- is stdout.", "FILE"),
     Option(("--only",), "only", "Sections to print: values, graph, gradients.", "PART,...",
@@ -269,7 +277,7 @@ RUN_OPTIONS = (
 # Sections of the help: what an option that stands in none of them is about is the program.
 SECTIONS = {
     "Output": (
-        "graph_form", "format", "out", "only", "show", "all", "heat", "plot", "asserts",
+        "format", "out", "only", "show", "all", "heat", "plot", "asserts",
         "precision", "max_elements", "sci", "color", "diagnostics", "quiet", "verbose",
     ),
     "Engine": (
@@ -295,7 +303,3 @@ def chosen(values: dict[str, Any], *keys: str) -> dict[str, Any]:
 def only(*keys: str) -> tuple[Option, ...]:
     """These options of `run`."""
     return tuple(option for option in RUN_OPTIONS if option.key in keys)
-
-
-FORMAT = Option(("--format",), "format", "The form of the output: auto, plain or json.", "FORM",
-                choice("auto", "rich", "plain", "json"), "auto")  # fmt: skip

@@ -222,9 +222,10 @@ class Runner:
             shown = self.show(report, several)
         except CannotWrite as problem:
             shown = self.refused(problem)
-        except MemoryError:
-            self.env.diagnose(_out_of_memory().diagnostic, self.values["diagnostics"])
-            return Exit.EVALUATION
+        except (AutodiffError, MemoryError) as error:
+            told = error if isinstance(error, AutodiffError) else _out_of_memory()
+            self.env.diagnose(told.diagnostic, self.values["diagnostics"])
+            return told.diagnostic.exit_code
         if self.values["verbose"]:
             elapsed = time.perf_counter() - start
             self.env.note(f"{shown_name}: {report.status}, {elapsed:.3f} s")

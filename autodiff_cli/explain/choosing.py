@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..errors import AutodiffError, Diagnostic, fail
+from ..errors import Diagnostic
 from ..graph.op import LEAF
 from ..language.program.variables import Objective, Variable, variables_of
-from ..suggest import meant
+from ..suggest import unknown
 from .naming import Names
 from .record import Recording
 from .units import Unit, Units
@@ -26,10 +26,8 @@ def check_opened(recording: Recording, wanted: Iterable[str]) -> None:
     present = {n.op.name for n in recording.arrived if n.body is not None}
     for name in wanted:
         if name not in present:
-            has = f"it has: {', '.join(sorted(present))}" if present else "it has none"
-            raise _unknown(
-                f"--open {name}: gradients pass no composite of that name", name, present, has
-            )
+            message = f"--open {name}: gradients pass no composite of that name"
+            raise unknown(message, name, sorted(present), "composites")
 
 
 def variables(
@@ -88,11 +86,5 @@ def chosen_units(
     known = list(dict.fromkeys(
         text for unit in units for text in texts(unit)[:2] if text and len(text) < 60
     ))  # fmt: skip
-    raise _unknown(
-        f"--node {wanted}: no step computes or feeds such an expression", wanted, known,
-        f"there are: {', '.join(known[:12])}",
-    )  # fmt: skip
-
-
-def _unknown(message: str, word: str, known: Iterable[str], has: str) -> AutodiffError:
-    return fail("E201", message, help=meant(word, known, has))
+    message = f"--node {wanted}: no step computes or feeds such an expression"
+    raise unknown(message, wanted, known, "steps")

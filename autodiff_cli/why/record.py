@@ -25,7 +25,7 @@ from ..language.values.dialect import kind_of
 from ..language.values.user_classes import Object
 from ..language.values.values import Scope
 from ..source import Source, Span
-from ..suggest import did_you_mean, meant, named, suggest
+from ..suggest import did_you_mean, named, suggest, unknown
 
 MOST_BINDINGS = 100_000
 MOST_PASSES = 64
@@ -213,11 +213,9 @@ def _named(program: Recorder, name: str) -> Any:
     if name in names:
         return names[name]
     tensors = [n for n, value in names.items() if isinstance(value, Tensor | Object)]
-    has = f"it has: {', '.join(tensors[:12])}" if tensors else "the program has no tensors"
-    help = meant(name, tensors, has)
-    if program.failure is not None and help == has:
+    if program.failure is not None and not suggest(name, tensors, 1):
         raise program.failure
-    raise fail("E201", f"the program has no name `{name}`", help=help)
+    raise unknown(f"the program has no name `{name}`", name, tensors)
 
 
 __all__ = ["Binding", "Exit", "Recorder", "Scope", "changed", "lookup"]

@@ -267,7 +267,7 @@ def test_pictures_of_odd_tensors():
 
 
 def test_names_of_pictures(cli):
-    assert cli("demo.expr", "--heat", "C").code == 2
+    assert cli("demo.expr", "--heat", "C").code == 3
     assert "did you mean `loss`" in cli("demo.expr", "--heat", "los").err
     none = cli("-e", "x = const([1, 2]); w = 2; loss = w * 3", "--heat", "x.grad")
     assert (none.code, none.out) == (2, "")

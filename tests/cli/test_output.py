@@ -125,6 +125,38 @@ def test_only_and_show(cli):
     assert "did you mean `loss`" in cli("demo.expr", "--show", "los").err
 
 
+def test_slips_in_names_exit_alike_and_those_in_options_too(cli):
+    for command, option in (
+        ("run", "--of"), ("run", "--wrt"), ("run", "--show"), ("run", "--heat"),
+        ("jacobian", "--of"), ("jacobian", "--wrt"), ("hessian", "--of"), ("derive", "--wrt"),
+        ("explain", "--node"), ("explain", "--of"), ("graph", "--of"), ("report", "--wrt"),
+    ):  # fmt: skip
+        result = cli(command, "demo.expr", option, "C")
+        assert result.code == 3 and "error[E201]" in result.err, (command, option)
+        assert "help: it has: " in result.err, (command, option)
+        assert cli(command, "demo.expr", f"{option}x", "C").code == 2
+    assert cli("why", "C", "demo.expr").code == 3
+
+
+@pytest.mark.parametrize("command", ["run", "jacobian", "derive", "explain", "why A"])
+def test_forms_have_one_option(cli, command: str):
+    texts = {
+        cli(*command.split(), "demo.expr", flag, "json").out for flag in ("-f", "--to", "--format")
+    }
+    (text,) = texts
+    assert json.loads(text)["status"] == "ok"
+
+
+def test_forms_are_switches_too(cli):
+    for command, switch, form in (
+        ("derive", "--latex", "latex"), ("derive", "--statements", "expr"),
+        ("explain", "--latex", "latex"), ("explain", "--markdown", "markdown"),
+    ):  # fmt: skip
+        one = cli(command, "demo.expr", switch)
+        assert one.code == 0 and one.out == cli(command, "demo.expr", "--to", form).out != ""
+        assert cli(command, "demo.expr", switch, "--to", "json").code == 2
+
+
 # ------------------------------------------------------------------ plain
 
 

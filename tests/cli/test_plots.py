@@ -55,7 +55,7 @@ def test_on_the_terminal(cli) -> None:
     shown = cli("demo.expr", "--plot", "--show", "loss")
     assert shown.out.startswith("loss  |x| / max   ()   max 100")
     unknown = cli("demo.expr", "--plot", "--show", "los")
-    assert unknown.code == 2 and "did you mean `loss`" in unknown.err
+    assert unknown.code == 3 and "did you mean `loss`" in unknown.err
 
 
 def test_into_files(cli, tmp_path: Path) -> None:

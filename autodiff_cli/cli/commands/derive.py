@@ -6,10 +6,10 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Exit
-from ..options import Command, Option, choice, shared, whole
+from ..options import Command, Option, form_option, shared, whole
 from ..runner import both_given, run_programs
 from ..streams import Environment
-from .explain import Documents
+from .explain import Documents, several_forms
 
 if TYPE_CHECKING:
     from ...explain.derive import Derived
@@ -25,28 +25,28 @@ EXAMPLES = """\
   autodiff derive model.py --to numpy -o gradients.py
 """
 
+FORMS, CODE = ("latex", "statements"), ("numpy", "torch", "jax")
 OPTIONS = (
-    Option(("--latex",), "latex", "LaTeX, in an align* environment."),
-    Option(("--statements",), "statements", "Program text: a statement for each derivative."),
+    Option(("--latex",), "latex", "--to latex: in an align* environment."),
+    Option(("--statements",), "statements", "--to expr: program text, a statement for each "
+           "derivative."),
     Option(("--order",), "order", "1 for gradients, 2 for Hessians.", "N", whole(1, 2), 1),
     Option(("--steps",), "steps", "How each formula comes about, rule by rule."),
     Option(("--simplify",), "simplify", "Add like terms and multiply factors (the default)."),
     Option(("--raw",), "raw", "As the derivative rules gave it."),
-    Option(("--to",), "to", "Stand-alone code of the result and its gradients that checks itself "
-           "when it is run; or latex, expr.", "FORM",
-           choice("numpy", "torch", "jax", "latex", "expr")),
-    *shared("wrt", "grad_output", "format", "out"),
+    form_option("rich", "plain", "json", "latex", "expr", *CODE, more=" The last three "
+                "are code of the result and its gradients that checks itself when it is run."),
+    *shared("wrt", "grad_output", "out"),
 )  # fmt: skip
 
 
 def derive(values: dict[str, Any], files: list[str], env: Environment) -> int:
     """The derivatives of every program of a command line; the worst exit code."""
-    form = {"latex": "latex", "expr": "statements"}.get(values["to"])
-    if form:
-        values |= {form: True, "to": None}
-    for pair in (("latex", "statements"), ("simplify", "raw")):
-        if both_given(env, "derive", *[flag for flag in pair if values[flag]]):
-            return Exit.USAGE
+    if values["format"] == "expr":
+        values["format"] = "statements"
+    raw = [flag for flag in ("simplify", "raw") if values[flag]]
+    if several_forms(values, env, "derive", *FORMS) or both_given(env, "derive", *raw):
+        return Exit.USAGE
     if (
         values["steps"]
         and values["order"] > 1
@@ -69,7 +69,7 @@ COMMAND = Command(
 class Deriver(Documents):
     """Finds formulas and writes them."""
 
-    forms = ("latex", "statements")
+    forms = (*FORMS, *CODE)
 
     def compute(self, source: Source, options: Options) -> Derived:
         from ...explain.derive import derive_source
@@ -78,7 +78,8 @@ class Deriver(Documents):
         request = Request(self.values["loss"], self.values["wrt"])
         values = self.values
         beside = None
-        if self.to_file and values["to"]:
+        code = self.form if self.form in CODE else None
+        if self.to_file and code:
             beside = os.path.splitext(os.path.basename(str(self.out)))[0] + ".npz"
         return derive_source(
             source,
@@ -87,7 +88,7 @@ class Deriver(Documents):
             values["raw"],
             values["order"],
             values["steps"],
-            values["to"],
+            code,
             beside,
         )
 

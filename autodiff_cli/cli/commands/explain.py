@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import Exit
 from ...render.files import check_place
-from ..options import Command, Option, names, shared
+from ..options import Command, Option, form_option, names, shared
 from ..runner import Runner, both_given, run_programs
 from ..streams import Environment, is_terminal
 
@@ -31,11 +31,12 @@ OPTIONS = (
     Option(("--open",), "open", "Go through what these composite operations are made of, in place "
            "of their own rule.", "OP,...", names, repeat=True),
     Option(("--symbolic",), "symbolic", "Formulas without numbers."),
-    Option(("--markdown",), "markdown", "A Markdown document."),
-    Option(("--latex",), "latex", "A LaTeX document."),
+    Option(("--markdown",), "markdown", "--to markdown: a Markdown document."),
+    Option(("--latex",), "latex", "--to latex: a LaTeX document."),
     Option(("--all",), "all", "A step for each operation, however many there are; more than 40 "
            "are grouped by statement without it."),
-    *shared("wrt", "grad_output", "format", "out", "precision", "max_elements", "sci"),
+    form_option("rich", "plain", "json", "markdown", "latex"),
+    *shared("wrt", "grad_output", "out", "precision", "max_elements", "sci"),
 )  # fmt: skip
 SUFFIXES = {".md": "markdown", ".markdown": "markdown", ".tex": "latex", ".json": "json"}
 KEYS = "any key: next   b: back   a: all   q: quit"
@@ -44,10 +45,7 @@ BACK = ("b", "\x1b[d", "\x1b[a")  # and the arrows to the left and up
 
 def explain(values: dict[str, Any], files: list[str], env: Environment) -> int:
     """Explain every program of a command line; the worst exit code."""
-    forms = [form for form in ("markdown", "latex") if values[form]]
-    if values["format"] in ("json", "rich", "plain"):
-        forms.append(f"format {values['format']}")
-    if both_given(env, "explain", *forms):
+    if several_forms(values, env, "explain", "markdown", "latex"):
         return Exit.USAGE
     return run_programs(values, files, env, lambda: Explainer(values, env), "explain", "explain")
 
@@ -62,15 +60,24 @@ COMMAND = Command(
 )  # fmt: skip
 
 
+def several_forms(values: dict[str, Any], env: Environment, command: str, *switches: str) -> bool:
+    """Whether there are two forms; says so. `--latex` is `--to latex`."""
+    given = [form for form in switches if values[form]]
+    values["format"] = given[0] if given and values["format"] == "auto" else values["format"]
+    if values["format"] not in ("auto", *given):
+        given.append(f"to {values['format']}")
+    return both_given(env, command, *given)
+
+
 class Documents(Runner):
     """What is also written as documents: an option or the suffix of a file chooses which."""
 
     forms: tuple[str, ...] = ()
 
     def _form(self) -> str:
-        for form in self.forms:
-            if self.values[form]:
-                return form
+        form: str = self.values["format"]
+        if form in self.forms:
+            return form
         if self.to_file:
             import os
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import Exit
 from ...render.files import CannotWrite, check_place, write_bytes
 from ...render.pictures.png import needs_pictures, png
-from ..options import Command, Option, choice, shared, whole
+from ..options import Command, Option, choice, form_option, shared, whole
 from ..runner import Runner, run_programs
 from ..streams import Environment
 
@@ -25,9 +25,8 @@ EXAMPLES = """\
 """
 
 OPTIONS = (
-    Option(("-f", "--form"), "graph_form", "tree, svg, png, html, dot, mermaid or json; without "
-           "it what the suffix of -o says, else a tree.", "FORM",
-           choice("tree", "svg", "png", "html", "dot", "mermaid", "json")),
+    form_option("tree", "svg", "png", "html", "dot", "mermaid", "json", more=" Auto is what the "
+                "suffix of -o says, else a tree."),
     Option(("-o", "--out"), "out", "Write to FILE: .svg, .png, .html, .dot, .gv, .mmd, .mermaid, "
            ".json, .txt; - is stdout.", "FILE"),
     Option(("--values",), "values", "Values on the nodes."),
@@ -51,14 +50,14 @@ SUFFIXES = {
 def graph(values: dict[str, Any], files: list[str], env: Environment) -> int:
     """The graphs of all programs of a command line; the worst exit code."""
     suffix = os.path.splitext(values["out"] or "")[1].lower()
-    if values["graph_form"] is None:
+    if values["format"] == "auto":
         if values["out"] not in (None, "-") and suffix not in SUFFIXES:
             env.complain(
                 "cannot tell the form of the graph from the name of its file",
                 f"give it with -f, or end the name in {', '.join(SUFFIXES)}",
             )
             return Exit.USAGE
-        values["graph_form"] = SUFFIXES.get(suffix, "tree")
+        values["format"] = SUFFIXES.get(suffix, "tree")
     return run_programs(values, files, env, lambda: Graphs(values, env), "graph", "draw")
 
 
@@ -75,9 +74,9 @@ class Graphs(Runner):
     """Collects the graph behind the objective and writes it."""
 
     def _form(self) -> str:
-        form = self.values["graph_form"]
-        if form != "tree":
-            return str(form)
+        if self.values["format"] != "tree":
+            return str(self.values["format"])
+        self.values["format"] = "auto"
         return "plain" if self.to_file else super()._form()
 
     def prepared(self, programs: int) -> bool:

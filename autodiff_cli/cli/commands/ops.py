@@ -12,7 +12,7 @@ from ...render.text import dumped, format_number, printable
 from ...source import Source
 from ...suggest import did_you_mean, suggest_op
 from ..dispatch import COMMANDS
-from ..options import Command, Option, choice, names, only
+from ..options import Command, Option, form_option, names, only
 from ..streams import Environment
 
 if TYPE_CHECKING:
@@ -30,8 +30,7 @@ OPTIONS = (
     Option(("--search",), "search", "Only what mentions TEXT in its name or description.", "TEXT"),
     Option(("--torch",), "torch", "What PyTorch's NAME is called here.", "NAME"),
     Option(("--missing",), "missing", "List PyTorch's functions that are not here."),
-    Option(("--format",), "format", "The form of the output: plain or json.", "FORM",
-           choice("auto", "plain", "json"), "auto"),
+    form_option("plain", "json"),
     *only("color"),
 )  # fmt: skip
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...render.files import CannotWrite, write_arrays, write_bytes
 from ...render.text import printable
-from ...suggest import did_you_mean, named, suggest
+from ...suggest import named, unknown
 from ..options import RUN_OPTIONS, Command
 from ..runner import Runner, run_programs
 from ..streams import Environment
@@ -150,8 +150,7 @@ class Run(Runner):
         if self.to_file and str(self.out).lower().endswith((".npz", ".npy", ".csv")):
             write_arrays(str(self.out), report, self.values["only"], self.globs)
             return True
-        if self.globs and not self.values["quiet"]:
-            self._unmatched(report)
+        self._unmatched(report)
         if self.form == "rich":
             self._tables(report, several)
         else:
@@ -215,11 +214,8 @@ class Run(Runner):
         for glob in self.globs:
             wanted = glob.removesuffix(".grad")
             if not named(wanted, report.tensors):
-                self.env.complain(
-                    f"--show {printable(glob, 100)} matches nothing",
-                    *did_you_mean(suggest(wanted, report.tensors, 1)),
-                    severity="warning",
-                )
+                message = f"--show {printable(glob, 100)}: the program has no such tensor"
+                raise unknown(message, wanted, report.tensors)
 
     def _tables(self, report: Report, several: bool) -> None:
         values = self.values

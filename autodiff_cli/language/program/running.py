@@ -25,7 +25,7 @@ from ...graph.state import STATE
 from ...numerals import short
 from ...outside import OUTSIDE
 from ...source import Source, Span
-from ...suggest import dotted, meant, named
+from ...suggest import dotted, meant, named, unknown
 from ..errors.exhaustion import Exhaustion
 from ..python.loading import Files, read_array
 from ..runtime.expressions import Context, compile_expression
@@ -232,11 +232,7 @@ class Program:
             matching = named(pattern, known)
             head, inside, _ = dotted(pattern).partition(".")
             if not matching and not (inside and named(head, known)):
-                raise fault(
-                    "E201 wrt-program-no-such",
-                    meant(pattern, known, f"it has: {', '.join(known[:12])}"),
-                    pattern=pattern,
-                )
+                raise unknown(f"--wrt {pattern}: the program has no such name", pattern, known)
             chosen.extend(n for n in matching if n not in chosen)
         STATE.wrt = dict.fromkeys(chosen)
 
@@ -336,13 +332,9 @@ class Program:
                 return None
             if not isinstance(value, Tensor):
                 tensors = [n for n, v in names.items() if isinstance(v, Tensor)]
-                known = ", ".join(tensors[:12]) or "no tensors"
                 what = "is not a tensor" if wanted in names else "does not exist"
-                raise fail(
-                    "E201",
-                    f"--of {wanted}: the name {what} in the program",
-                    help=meant(wanted, tensors, f"it has: {known}"),
-                )
+                message = f"--of {wanted}: the name {what} in the program"
+                raise unknown(message, wanted, tensors)
             return wanted, value
         value = names.get("loss")
         if isinstance(value, Tensor) and is_float(value.dtype):

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...autograd.reverse import history
 from ...autograd.tensor import Tensor
-from ...errors import Diagnostic, fail, fault
+from ...errors import Diagnostic, fault
 from ...graph.dtypes import is_float
 from ...graph.node import Node
 from ...graph.op import LEAF
 from ...graph.sizes import not_single
 from ...graph.state import STATE
-from ...suggest import meant, named
+from ...suggest import named, unknown
 from ..syntax import tree as syntax
 from ..values.values import Instance
 
@@ -145,11 +145,7 @@ def _wanted(program: Program, wanted: str) -> Objective:
     tensor = tensors.get(wanted)
     if tensor is None:
         what = "is not a tensor" if wanted in program.scope.names else "does not exist"
-        raise fail(
-            "E201",
-            f"--of {wanted}: the name {what} in the program",
-            help=meant(wanted, tensors, "name a tensor of the program"),
-        )
+        raise unknown(f"--of {wanted}: the name {what} in the program", wanted, tensors)
     return Objective(wanted, wanted, tensor.node)
 
 
@@ -274,13 +270,8 @@ def _matching(
 
 
 def no_such(pattern: str, tensors: dict[str, Tensor], program: Program) -> Exception:
-    known = ", ".join(list(tensors)[:12])
     if pattern in program.scope.names:
         what = "the name is not a tensor"
     else:
         what = "no tensor that requires grad has such a name"
-    return fail(
-        "E201",
-        f"--wrt {pattern}: {what}",
-        help=meant(pattern, tensors, f"there are: {known or 'none'}"),
-    )
+    return unknown(f"--wrt {pattern}: {what}", pattern, tensors)

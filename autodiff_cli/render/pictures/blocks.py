@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.text import Text
 
-from ...suggest import meant
+from ...suggest import unknown
 from ..files import CannotWrite
 from ..heat import background, scale_of
 from ..text import format_number, format_shape
@@ -49,11 +49,7 @@ def _array(report: Report, name: str) -> np.ndarray:
     if record is not None:
         raise CannotWrite(f"--heat {name}: `{record.name}` has no gradient", "name another tensor")
     known = [n for r in report.tensors.values() for n in (r.name, f"{r.name}.grad")]
-    there = ", ".join(report.tensors) or "none"
-    raise CannotWrite(
-        f"--heat {name}: the program has no such tensor",
-        meant(name, known, f"there are: {there[:300]}"),
-    )
+    raise unknown(f"--heat {name}: the program has no such tensor", name, known)
 
 
 def picture(name: str, array: np.ndarray, *, color: bool, unicode: bool, width: int) -> list[Text]:

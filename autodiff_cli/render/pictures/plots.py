@@ -14,7 +14,7 @@ import numpy as np
 from ...graph.op import value_of
 from ...graph.state import STATE
 from ...language.program.running import run_program
-from ...suggest import meant
+from ...suggest import unknown
 from ..files import CannotWrite, check_place, named_arrays
 from ..heat import scale_of
 from ..text import format_count, format_number, format_shape, printable
@@ -68,11 +68,8 @@ def chosen(report: Report, show: tuple[str, ...]) -> dict[str, np.ndarray]:
     names = show or tuple(key for name in leaves for key in (name, f"{name}.grad"))
     found = named_arrays(report, (), names) if names else {}
     if show and not found:
-        known = list(named_arrays(report, (), ()))
-        raise CannotWrite(
-            f"--plot: the program has no tensor `{printable(show[0], 100)}`",
-            meant(show[0], known, f"there are: {', '.join(known[:8])}"),
-        )
+        message = f"--show {printable(show[0], 100)}: the program has no such tensor"
+        raise unknown(message, show[0], named_arrays(report, (), ()))
     drawn = {name: a for name, a in found.items() if grid_of(a) is not None}
     return {name: a for name, a in drawn.items() if a.size > 1} or drawn
 
