@@ -61,7 +61,7 @@ def suggest(word: str, candidates: Iterable[str], limit: int = 3) -> list[str]:
         if abs(length - len(word)) <= closest + 1 and (
             (letters ^ _letters(other)).bit_count() <= 2 * closest + 2
         ):
-            distance = _distance(folded, other, closest + 1)
+            distance = distance_of(folded, other, closest + 1)
         if length == 1 and distance and not folded.startswith(other):
             continue
         if distance >= max(length, len(word)):  # no letter in common
@@ -69,9 +69,7 @@ def suggest(word: str, candidates: Iterable[str], limit: int = 3) -> list[str]:
         if contained is not None:
             distance = min(distance - 0.5, contained)
         if distance <= closest + 1:
-            # Of equally close words one of the same letters is a swap: the likelier slip.
-            swapped = sorted(folded) == sorted(other)
-            found.append((distance, not swapped, abs(length - len(word)), candidate))
+            found.append((distance, not likely(folded, other), abs(length - len(word)), candidate))
     found.sort()
     return [candidate for *_, candidate in found[:limit]] if _good(found, closest) else []
 
@@ -109,6 +107,12 @@ def suggest_op(word: str, candidates: Iterable[str]) -> list[str]:
     return [other, *close][:3] if other and other not in close else close
 
 
+def likely(word: str, other: str) -> bool:
+    """Whether letters were swapped or left out: of equally close words the likelier slip."""
+    rest = iter(other)
+    return sorted(word) == sorted(other) or all(letter in rest for letter in word)
+
+
 def _good(found: list[tuple[float, bool, int, str]], closest: int) -> bool:
     return bool(found) and found[0][0] <= closest
 
@@ -129,7 +133,7 @@ def _letters(word: str) -> int:
     return bits
 
 
-def _distance(left: str, right: str, most: int) -> int:
+def distance_of(left: str, right: str, most: int) -> int:
     """Insertions, deletions, replacements and swaps of neighbours between two words; `most + 1`
     when there are more than `most`."""
     if left == right:

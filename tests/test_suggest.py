@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autodiff_cli.suggest import _distance, did_you_mean, suggest, synonym, synonyms
+from autodiff_cli.suggest import did_you_mean, distance_of, suggest, synonym, synonyms
 from tests.pace import takes_at_most
 
 OPS = [
@@ -72,7 +72,7 @@ def _plain_distance(left: str, right: str) -> int:
 
 @given(st.text("abc", max_size=7), st.text("abc", max_size=7), st.integers(1, 4))
 def test_distance(left: str, right: str, most: int) -> None:
-    assert _distance(left, right, most) == min(_plain_distance(left, right), most + 1)
+    assert distance_of(left, right, most) == min(_plain_distance(left, right), most + 1)
 
 
 @given(st.text(max_size=12), st.lists(st.text(max_size=12), max_size=20))

@@ -267,7 +267,8 @@ RUN_OPTIONS = (
            folder, repeat=True),
     Option(("--timeout",), "timeout", "Stop after so many seconds.", "SECONDS", seconds),
     Option(("-w", "--watch"), "watch", "Run again when a FILE changes, or data that it read."),
-    Option(("--fix",), "fix", "Apply corrections of errors to FILE: `**` for `^`, misspelt names."),
+    Option(("--fix",), "fix", "Correct slips in FILE (`**` for `^`, misspelt names); show what "
+           "else would help."),
     Option(("-q", "--quiet"), "quiet", "Nothing but data and errors."),
     Option(("-v", "--verbose"), "verbose", "Say on stderr what was done."),
     Option(("--debug",), "debug", "Show Python's traceback of an internal error."),

@@ -43,6 +43,39 @@ def test_what_cannot_be_corrected_stays(cli, tmp_path: Path):
         assert (tmp_path / "a.expr").read_text() == text
 
 
+@pytest.mark.parametrize(
+    ("line", "proposed"),
+    [
+        ("y = (x * 2).item()", "y = (x * 2).sum().item()"),
+        ("loss = nn.CrossEntropyLoss(x, t)", "loss = nn.CrossEntropyLoss()(x, t)"),
+        ("y = torch.tensor([[1, 2, 3]] * 3) @ x.T",
+         "y = torch.tensor([[1, 2, 3]] * 3).to(torch.float32) @ x.T"),
+        ("x.sum().backward", "x.sum().backward()"),
+        ("y = torch.sofmtaxx(x, 1)", "y = torch.softmax(x, 1)"),
+    ],
+)  # fmt: skip
+def test_what_may_mean_something_else_is_shown_and_not_written(
+    cli, tmp_path: Path, line: str, proposed: str
+):
+    text = "import torch\nfrom torch import nn\nt = torch.tensor([0, 1])\n"
+    text += f"x = torch.ones(2, 3, requires_grad=True)\n{line}\n"
+    (tmp_path / "a.py").write_text(text)
+    result = cli("run", "--fix", "a.py")
+    assert (tmp_path / "a.py").read_text() == text
+    assert "not written: it may compute something else\n--- a.py\n" in result.err
+    assert f"\n-{line}\n+{proposed}\n" in result.err
+    assert "--fix" not in cli("a.py").err
+    (tmp_path / "a.py").write_text(text.replace(line, proposed))
+    assert cli("run", "a.py").code == 0
+
+
+def test_of_names_as_close_none_is_written(cli, tmp_path: Path):
+    for text in ("import torch\nx = torch.ones(2)\ny = f(x)\n", "ab = 1; ac = 2; loss = ad * 2"):
+        (tmp_path / "a.py").write_text(text)
+        assert cli("run", "--fix", "a.py").code == 3
+        assert (tmp_path / "a.py").read_text() == text
+
+
 def test_what_helps_is_kept(cli, tmp_path: Path):
     (tmp_path / "a.expr").write_text("x = 3\nprint('once')\ny = x^2\nloss = y + unheard_of\n")
     result = cli("run", "--fix", "a.expr")

@@ -91,12 +91,19 @@ class Run(Runner):
         from dataclasses import replace
 
         from ... import session
-        from ..fixing import corrected
+        from ..fixing import corrected, proposed
 
         silent = replace(options, write=None)
-        report, changed = corrected(source, lambda text: session.run(text, silent))
+
+        def run(text: Source) -> Report:
+            return session.run(text, silent)
+
+        report, changed = corrected(source, run)
         if changed is not source:
             self._keep(source, changed)
+        unsafe = proposed(report, changed, run)
+        if unsafe is not None and not self.values["quiet"]:
+            self._differ(changed, unsafe, "not written: it may compute something else")
         if options.write is not None:
             options.write(report.stdout)
         return report
@@ -118,11 +125,10 @@ class Run(Runner):
 
     def _keep(self, source: Source, changed: Source) -> None:
         """Show the corrections and write them into the file."""
-        from ...render.checks import diff_text
         from ..fixing import written_back
 
         if not self.values["quiet"]:
-            self.env.note(diff_text(source.name, source.text, changed.text).rstrip("\n"))
+            self._differ(source, changed)
         if self.values["expr"] or source.name.startswith("<"):
             return
         try:
@@ -131,6 +137,12 @@ class Run(Runner):
             write_bytes(source.name, written_back(data, changed.text))
         except (CannotWrite, OSError) as problem:
             self.env.complain(f"the corrections are not kept: {problem}", severity="warning")
+
+    def _differ(self, source: Source, changed: Source, *words: str) -> None:
+        from ...render.checks import diff_text
+
+        diff = diff_text(source.name, source.text, changed.text).rstrip("\n")
+        self.env.note("\n".join([*words, diff]))
 
     def show(self, report: Report, several: bool) -> bool:
         if self.form == "json":

@@ -7,6 +7,7 @@ Invariant: an error that has a place already is passed on as it is.
 from __future__ import annotations
 
 import re
+from itertools import zip_longest
 from typing import Any
 
 from ...autograd.calls import Results
@@ -96,12 +97,18 @@ def placed_operator(
         name = syntax.operand(tree.left if whole else tree.right)
         dtype = (right if whole else left).dtype.name
         error.amend(helps=(f"write `{name}.to(torch.{dtype})` for `{name}`",))
-    if isinstance(left, Tensor) and isinstance(right, Tensor):
-        if error.code == "E302":
-            _explain_broadcast(error, tree, left.shape, right.shape)
-        elif error.code == "E301" and tree.op == "@":
-            _explain_product(error, tree, left.shape, right.shape)
+    if error.code == "E302":
+        _explain_broadcast(error, tree, _shape(left), _shape(right))
+    elif error.code == "E301" and tree.op == "@" and len(labels) == 2:
+        _explain_product(error, tree, left.shape, right.shape)
     return error
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    """The shape of a tensor or of a list of numbers."""
+    if isinstance(value, Tensor):
+        return value.shape
+    return (len(value), *_shape(value[0])) if isinstance(value, list) and value else ()
 
 
 def placed_call(
@@ -193,10 +200,12 @@ def _explain_broadcast(
         return
     ndim = max(len(left), len(right))
     rows = [("",) * (ndim - len(s)) + tuple(map(str, s)) for s in (left, right)]
-    at = next(
+    at = next((
         i for i in reversed(range(ndim)) if rows[0][i] != rows[1][i] and
         all(r[i] not in ("", "1") for r in rows)
-    )  # fmt: skip
+    ), None)  # fmt: skip
+    if at is None:
+        return
     cells = max(len(v) for row in rows for v in row)
     names = max(len(a), len(b))
     lines = [
@@ -206,12 +215,21 @@ def _explain_broadcast(
     lines[1] += f"    <- {rows[0][at]} against {rows[1][at]}"
     lead = "shapes align from the right:   "
     error.amend(notes=(lead + lines[0] + "\n" + " " * len(lead) + lines[1],))
-    if len(left) == 2 and right == (left[0],):
-        fix = f"for one value per row write `{a} {tree.op} {b}[:, None]`  -> {left}"
-        error.amend(helps=(fix,))
-    elif len(right) == 2 and left == (right[0],):
-        fix = f"for one value per row write `{a}[:, None] {tree.op} {b}`  -> {right}"
-        error.amend(helps=(fix,))
+    vectors = len(left) == len(right) == 1
+    first, last = syntax.operand(tree.left), syntax.operand(tree.right)
+    words = "for every pair" if vectors else "for one value per row"
+    for fits, new, x, y in (
+        (len(right) == 1 and not vectors, f"{a} {tree.op} {last}[:, None]", left, (*right, 1)),
+        (len(left) == 1, f"{first}[:, None] {tree.op} {b}", (*left, 1), right),
+        (len(left) == 2, f"{first}.T {tree.op} {b}", left[::-1], right),
+        (len(right) == 2, f"{a} {tree.op} {last}.T", left, right[::-1]),
+    ):
+        sizes = list(zip_longest(x[::-1], y[::-1], fillvalue=1))
+        if fits and all(m == n or 1 in (m, n) for m, n in sizes):
+            shape = tuple(max(pair) for pair in reversed(sizes))
+            what = "with a transpose" if ".T" in new else words
+            error.amend(helps=(f"{what} write `{new}`  -> {shape_text(shape)}",))
+            return
 
 
 def _with_inner_sizes(
