@@ -197,7 +197,10 @@ class Runner:
         )
 
     def _printed(self) -> Callable[[str], Any] | None:
-        """Where the prints of programs go: not into a document that something else reads."""
+        """Where the prints of programs go: not into a document that something else reads, and
+        nowhere when they were seen before."""
+        if self.env.again:
+            return None
         if self.form == "json":
             return printing()
         document = self.form not in self.beside_prints or self.values.get("asserts")

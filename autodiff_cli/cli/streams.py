@@ -27,9 +27,9 @@ class OutputFailed(BaseException):
 class Environment:
     """Standard streams (None: closed) and environment variables. `sign` is a line on standard
     error that has to go before anything is written; `seen`: messages are read on a terminal, and
-    broken to its width."""
+    broken to its width; `again`: programs have run before, what they print was seen."""
 
-    __slots__ = ("seen", "sign", "stderr", "stdin", "stdout", "variables")
+    __slots__ = ("again", "seen", "sign", "stderr", "stdin", "stdout", "variables")
 
     def __init__(self, stdin: Any, stdout: Any, stderr: Any, variables: Mapping[str, str]):
         self.stdin = stdin
@@ -38,6 +38,7 @@ class Environment:
         self.variables = variables
         self.sign: Any = None
         self.seen = is_terminal(stderr)
+        self.again = False
 
     @classmethod
     def current(cls) -> Environment:

@@ -13,6 +13,7 @@ from ..engine.evaluate import plan
 from ..errors import AutodiffError
 from ..graph.node import Node
 from ..graph.op import value_of
+from ..language.runtime.assignment import literal_maker
 from ..language.syntax import tree as syntax
 from ..language.syntax.parser import parse
 from ..render.text import clip, format_shape, printable
@@ -77,7 +78,9 @@ def _preview(text: str, loop: Loop) -> str:
     session = loop.session
     if not session.is_harmless(value, loops=False):
         return ""
-    return session.look(value, lambda found: _describe(found, loop.look))
+    literal = isinstance(tree, syntax.Assign) and not session.python
+    make = literal_maker(value) if literal else lambda found: found
+    return session.look(value, lambda found: _describe(make(found), loop.look))
 
 
 def _describe(value: Any, look: Look) -> str:

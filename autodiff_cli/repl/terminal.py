@@ -17,7 +17,7 @@ from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.enums import DEFAULT_BUFFER
-from prompt_toolkit.filters import Condition, has_focus
+from prompt_toolkit.filters import Condition, has_focus, to_filter
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -86,6 +86,8 @@ class Terminal:
             style=STYLE,
             color_depth=None if self.colors else ColorDepth.DEPTH_1_BIT,
         )
+        editor = self.prompt.layout.current_window  # the hint stands right below it
+        editor.dont_extend_height = to_filter(True)
         self.hinter = Hinter(self)
         self.prompt.default_buffer.on_text_changed += lambda _: self.hinter.ask()
         self.prompt.app.after_render += lambda _: self._load()
@@ -144,6 +146,7 @@ class Terminal:
             print(banner(self._names(), get_terminal_size().columns), flush=True)
         default = self.typed
         while True:
+            self.hinter.ask()  # what is below the last line is not about the next one
             try:
                 text = self.prompt.prompt(self._prompt(), default=default)
             except KeyboardInterrupt:

@@ -138,6 +138,12 @@ def test_slips_in_names_exit_alike_and_those_in_options_too(cli):
     assert cli("why", "C", "demo.expr").code == 3
 
 
+@pytest.mark.parametrize("command", ["run", "derive", "explain"])
+def test_the_result_is_nothing_to_differentiate_by(cli, command: str):
+    result = cli(command, "demo.expr", "--wrt", "loss")
+    assert result.code == 3 and "help: it has: A, B\n" in result.err
+
+
 @pytest.mark.parametrize("command", ["run", "jacobian", "derive", "explain", "why A"])
 def test_forms_have_one_option(cli, command: str):
     texts = {

@@ -130,7 +130,7 @@ def test_tools_leave_the_session(demo: Any) -> None:
     demo("r = rand(2)")
     before = demo.state()
     assert demo(":plot A.grad").startswith("A.grad  |g| / max   (2, 2)   max 9\n ░░▒▒\n ▓▓██\n")
-    assert "there are: A, A.grad" in demo.fails(":plot Q")
+    assert "it has: A, A.grad" in demo.fails(":plot Q")
     for command in (":explain", ":why A", ":graph", ":derive", ":check", ":jac", ":hess"):
         demo(command)
     assert demo.state() == before
@@ -138,6 +138,24 @@ def test_tools_leave_the_session(demo: Any) -> None:
     demo(":undo")
     demo(":check")
     assert demo("rand(3)") == first
+
+
+def test_what_was_printed_is_not_printed_again(demo: Any) -> None:
+    assert demo("print('once')") == "once\n"
+    for command in (":explain", ":why A", ":graph", ":derive", ":jac", ":hess", ":check", ":plot"):
+        assert "once" not in demo(command)
+    assert "print('once')" in demo(":list defs")
+
+
+@pytest.mark.parametrize("command", [":grad", ":derive", ":explain", ":jac", ":hess"])
+def test_all_commands_take_the_same_side(demo: Any, command: str) -> None:
+    whole = demo(f"{command}")
+    one = demo(f"{command} A")
+    assert one != whole and "B.grad" not in one and "g(B)" not in one and "d B" not in one
+    assert demo(f"{command} loss A") == one
+    assert demo(f"{command} loss") == whole
+    demo("other = sum(A)")
+    assert demo(f"{command} other A") != one
 
 
 def test_words_that_cannot_be_read(demo: Any) -> None:

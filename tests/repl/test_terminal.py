@@ -197,6 +197,17 @@ def test_completion(terminal: Terminal) -> None:
     terminal.sees("undone: weights")
 
 
+def test_the_hint_is_below_the_line_and_about_it(terminal: Terminal) -> None:
+    terminal.enter("A = [[1, 2], [3, 4]]", "A  (2, 2)")
+    terminal.send("B = [[1, 2], [3, 4]]")
+    terminal.sees("(2, 2) float64   [[1, 2], [3, 4]]")
+    line, hint = terminal.text.split("\n")[-2:]
+    assert line == "ad> B = [[1, 2], [3, 4]]" and hint.startswith(" ─ (2, 2)")
+    terminal.send(ENTER)
+    terminal.sees("B  (2, 2)")
+    terminal.sees_no("float64")
+
+
 def test_live_hint(terminal: Terminal) -> None:
     terminal.enter("A = [[1, 2], [3, 4]]", "A  (2, 2)")
     terminal.send("A + A")

@@ -209,7 +209,7 @@ def run_tool(
     }
     text = io.TextIOWrapper(io.BytesIO(program.encode("utf-8", "replace")), "utf-8")
     inner = Environment(text, out, out, variables)
-    inner.seen = is_terminal(env.stdout)
+    inner.seen, inner.again = is_terminal(env.stdout), True
     code = _call(words, program, inner)
     shown = out.getvalue().replace("<stdin>", "<session>").rstrip("\n")
     return code, f"{shown}\n" if shown else ""

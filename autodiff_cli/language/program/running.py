@@ -284,6 +284,13 @@ class Program:
             inputs = [t for t in watched if isinstance(t, Tensor) and t.requires_grad]
             inputs = [t for t in inputs if t.is_leaf or t is not self.loss]
             inputs += self._inside()
+            if not inputs:
+                pattern = ", ".join(self.options.wrt)
+                leaves = [
+                    n for n, t in named_tensors(self).items() if t.is_leaf and t.requires_grad
+                ]
+                message = f"--wrt {pattern}: nothing to differentiate with respect to"
+                raise unknown(message, pattern, leaves, "tensors that require grad")
         gradients.backward([self.loss], [gradient], retain_graph=True, inputs=inputs)
         if inputs is None:
             self._warn_of_unconnected()

@@ -222,10 +222,10 @@ def _is_literal_tree(tree: syntax.Node) -> bool:
     return True
 
 
-def _literal_maker(tree: syntax.Node) -> Callable[[Any], Any]:
+def literal_maker(tree: syntax.Node) -> Callable[[Any], Any]:
     """What turns the value of a module-level assignment of a native file into leaves."""
     if isinstance(tree, syntax.Tuple):
-        makers = [_literal_maker(t) for t in tree.elements]
+        makers = [literal_maker(t) for t in tree.elements]
         if any(isinstance(t, syntax.Starred) for t in tree.elements):
             return lambda value: value
         return lambda value: tuple([m(v) for m, v in zip(makers, value, strict=True)])
@@ -258,7 +258,7 @@ def compile_assign(tree: syntax.Assign, context: Context) -> RunStatement:
     targets = [compile_target(t, context) for t in tree.targets]
     native = context.module_level and not STATE.python
     named = all(isinstance(t, syntax.Name | syntax.Tuple | syntax.List) for t in tree.targets)
-    make = _literal_maker(tree.value) if native and named else None
+    make = literal_maker(tree.value) if native and named else None
     if make is not None and isinstance(tree.value, syntax.NumList):
         value_run = _shared_numbers(tree.value)
     names = (
@@ -314,7 +314,7 @@ def _assign_name(tree: syntax.Assign, name: str, context: Context) -> RunStateme
     noted = context.module_level
     make = None
     if noted and not STATE.python:
-        make = _literal_maker(tree.value)
+        make = literal_maker(tree.value)
     if make is not None and type(tree.value) is syntax.NumList:
         value_run = _shared_numbers(tree.value)
     else:

@@ -165,10 +165,16 @@ def _made_and_used(loop: Loop, name: str) -> tuple[str, list[str]]:
 # -- gradients ------------------------------------------------------------------------------------
 
 
+def sides(loop: Loop, words: list[str]) -> tuple[str | None, tuple[str, ...]]:
+    """What is differentiated, and with respect to what: a result may stand before the leaves."""
+    found = named_tensors(loop.session).get(words[0]) if words else None
+    of = found is not None and not found.is_leaf
+    return words[0] if of else None, tuple(words[of:])
+
+
 def gradients(loop: Loop, words: str) -> None:
-    """`:grad`, `:grad OF`, `:grad OF WRT...`."""
-    given = words.replace(",", " ").split()
-    found = gradients_of(loop, given[0] if given else None, tuple(given[1:]))
+    """`:grad`, `:grad OF`, `:grad WRT...`, `:grad OF WRT...`."""
+    found = gradients_of(loop, *sides(loop, words.replace(",", " ").split()))
     blocks = [gradient_block(name, array, loop.look) for name, array in found]
     for line in side_by_side(blocks, loop.look.width):
         loop.say(line)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ...errors import Exit
 from ..entries import Problem
 from ..program_text import whole
+from .inspect import sides
 
 if TYPE_CHECKING:
     from ..loop import Loop
@@ -38,35 +39,25 @@ def _words(text: str) -> list[str]:
         raise Problem(f"the words after the command cannot be read: {error}") from None
 
 
-def _of_and_wrt(words: list[str]) -> list[str]:
-    """`y A B` as options; what begins with a dash is one already."""
-    named, options = _apart(words)
-    if named:
-        options += ["--of", named[0]]
-    if named[1:]:
-        options += ["--wrt", ",".join(named[1:])]
-    return options
+def _tool(name: str) -> Callable[[Loop, str], None]:
+    """The command that hands its words to another one: `y A B`, and options behind them."""
+
+    def run(loop: Loop, text: str) -> None:
+        words = _words(text)
+        at = next((i for i, word in enumerate(words) if word.startswith("-")), len(words))
+        of, wrt = sides(loop, words[:at])
+        options = [*words[at:], *(["--of", of] if of else ())]
+        _run(loop, [name, *options, *(["--wrt", ",".join(wrt)] if wrt else ())])
+
+    return run
 
 
-def _wrt(words: list[str]) -> list[str]:
-    names, options = _apart(words)
-    return [*options, "--wrt", ",".join(names)] if names else options
+jacobian, hessian, explain, derive = map(_tool, ("jacobian", "hessian", "explain", "derive"))
 
 
-def _apart(words: list[str]) -> tuple[list[str], list[str]]:
-    """Names, and the options behind them."""
-    at = next((i for i, word in enumerate(words) if word.startswith("-")), len(words))
-    return words[:at], words[at:]
-
-
-def _tool(name: str, options: Callable[[list[str]], list[str]]) -> Callable[[Loop, str], None]:
-    """The command that hands its words to another one as options."""
-    return lambda loop, words: _run(loop, [name, *options(_words(words))])
-
-
-jacobian, hessian = _tool("jacobian", _of_and_wrt), _tool("hessian", _of_and_wrt)
-explain, derive = _tool("explain", _wrt), _tool("derive", _wrt)
-check = _tool("check", list)
+def check(loop: Loop, words: str) -> None:
+    """`:check`, with options."""
+    _run(loop, ["check", *_words(words)])
 
 
 def why(loop: Loop, words: str) -> None:
