@@ -55,6 +55,8 @@ _COMMON = """
             max_steps: steps of loops in a call (E506 beyond; 1,000,000).
             max_plans: how many forms of arrays, by shapes and dtypes, have a plan that is kept, the
             last ones used (64). Calls are recorded when a form comes for the second time.
+            engine: "dask": arrays may be those of Dask, of any number of rows, and results that have
+            rows are; `client` says on which cluster (threads of this process without).
             isolate: the program runs in a process of its own, where `timeout`, seconds that a call
             may take, and `max_memory` are bounded from outside.
 """
@@ -196,6 +198,14 @@ def _function(
             options["mode"] = kind.mode  # type: ignore[attr-defined]  # a Jacobian's
         return Isolated(source_of(program), kind.name, options, timeout)
     wishes = Wishes(**{name: given.pop(name) for name in Wishes._fields if name in given})
+    engine, client = given.pop("engine", "numpy"), given.pop("client", None)
+    if engine == "dask" or client is not None:
+        from .engine.rows.cluster import Cluster
+        from .language.program.clustered import Clustered
+
+        function = Clustered(source_of(program), wrt, of, kind, wishes, given)
+        function.cluster = Cluster(client)
+        return function
     return Compiled(source_of(program), wrt, of, kind, wishes, given)
 
 

@@ -78,8 +78,10 @@ class Diagnostic:
 
     @property
     def exit_code(self) -> Exit:
-        if self.code == "E204":
+        if self.code in ("E204", "E607"):
             return Exit.USAGE
+        if self.code in ("E606", "E608"):
+            return Exit.EVALUATION
         phase = self.code[1]
         if phase in "1234":
             return Exit.PROGRAM

@@ -10,7 +10,7 @@ from autodiff_cli.errors import kinds
 from tests.oracles.error_samples import FOLDER, programs, said
 
 # Codes that are no message of a run: checks, an internal error, and a stop from outside.
-ELSEWHERE = {"E602", "E603", "E604", "E605", "E900", "E508", "E509"}
+ELSEWHERE = {"E602", "E603", "E604", "E605", "E606", "E607", "E608", "E900", "E508", "E509"}
 
 
 @pytest.mark.parametrize("path", programs(), ids=lambda path: path.stem)

@@ -257,6 +257,14 @@ RUN_OPTIONS = (
            choice("auto", "always", "never"), "auto"),
     Option(("--diagnostics",), "diagnostics", "The form of errors: full, concise, json or "
            "github.", "FORM", choice("full", "concise", "json", "github"), "full"),
+    Option(("--engine",), "engine", "What computes: numpy, or dask for more rows than fit into "
+           "memory (@file.npy, @*.npy, @file.zarr, @file.h5, @file.csv, @file.parquet).",
+           "NAME", choice("numpy", "dask"), "numpy"),
+    Option(("--scheduler",), "scheduler", "A running cluster of Dask; else one is started here.",
+           "ADDRESS"),
+    Option(("--workers",), "workers", "Processes of the cluster that is started.", "N",
+           whole(1, 4096)),
+    Option(("--chunk",), "chunk", "Bytes of a block of rows.", "SIZE", memory, 1 << 26),
     Option(("--max-memory",), "max_memory", "Most memory that a program may take: 8G.", "SIZE",
            memory, 1 << 30),
     Option(("--max-steps",), "max_steps", "Most steps of a program.", "N", whole(1, 10**15),
@@ -282,7 +290,8 @@ SECTIONS = {
         "precision", "max_elements", "sci", "color", "diagnostics", "quiet", "verbose",
     ),
     "Engine": (
-        "profile", "plan", "max_memory", "max_steps", "max_depth", "allow_read", "timeout", "debug",
+        "engine", "scheduler", "workers", "chunk", "profile", "plan", "max_memory", "max_steps",
+        "max_depth", "allow_read", "timeout", "debug",
     ),
 }  # fmt: skip
 

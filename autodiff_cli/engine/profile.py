@@ -93,6 +93,10 @@ class Observer:
 
     # -- what the engine and reverse mode tell ----------------------------------------------------
 
+    def is_blocked(self, node: Node) -> bool:
+        """Whether the value of a node is in blocks somewhere else: none is."""
+        return False
+
     def evaluate(self, targets: list[Node], last: bool) -> None:
         """Evaluate, and time it."""
         with self.running():

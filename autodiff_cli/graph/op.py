@@ -416,7 +416,10 @@ def value_of(node: Node) -> Any:
 
 
 def known(node: Node) -> bool:
-    """Whether the value of a node can be asked for: it stands for no single example of many."""
+    """Whether the value of a node can be asked for: it stands for no single example of many, and is
+    not in blocks somewhere else."""
+    if STATE.observer is not None and STATE.observer.is_blocked(node):
+        return False
     since = STATE.batching
     if not since or node.value is not None:
         return True

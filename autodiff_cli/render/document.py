@@ -49,6 +49,15 @@ def _body(report: Report, plan: bool) -> dict[str, Any]:
         "tensors": {name: picked(record, *RECORD) for name, record in report.tensors.items()},
         "scalars": {name: strict_number(value) for name, value in report.scalars.items()},
     }
+    if report.blocked:
+        result["blocked"] = {
+            name: {
+                "shape": list(array.shape),
+                "dtype": array.dtype.name,
+                **{key: strict_number(value) for key, value in array.measured.shown().items()},
+            }
+            for name, array in report.blocked.items()
+        }
     if report.profile is not None:
         from .profile import profile_data
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from ..errors import reason_of
 from ..suggest import named
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from ..session import Report
 
-SUFFIXES = (".json", ".npz", ".npy", ".csv", ".txt")
-SINGLE = (".npz", ".npy", ".csv")  # these hold the results of one program
+SUFFIXES = (".json", ".npz", ".npy", ".csv", ".txt", ".zarr")
+SINGLE = (".npz", ".npy", ".csv", ".zarr")  # these hold the results of one program
 
 
 class CannotWrite(Exception):
@@ -78,6 +78,16 @@ def write_arrays(path: str, report: Report, only: tuple[str, ...], show: tuple[s
     if arrays:
         choose += f"; there are {', '.join(list(arrays)[:8])}"
     store_arrays(path, arrays, "tensor", choose, "write .npy or .npz")
+
+
+def write_zarr(
+    path: str, report: Report, show: tuple[str, ...], cluster: Any
+) -> None:
+    """A zarr store of the tensors that are in blocks, all or those of names that were chosen."""
+    chosen = {n for glob in show or "*" for n in named(glob, report.blocked)}
+    if cluster is None or not chosen:
+        raise CannotWrite(f"nothing in blocks would go into `{path}`", "add --engine dask")
+    cluster.store(path, {name: rows for name, rows in report.blocked.items() if name in chosen})
 
 
 def store_arrays(

@@ -62,6 +62,10 @@ def _lines(
     asserts: bool,
     all: bool,
 ) -> Iterator[str]:
+    for name, array in report.blocked.items():
+        found = array.measured
+        numbers = [f"{k} {format_number(v)}" for k, v in found.shown().items()]
+        yield f"# {name}: {format_shape(array.shape)} {array.dtype} in blocks; {', '.join(numbers)}"
     told = report.snippet and not (all or show or asserts)
     large = [record for record in records if told and record.value.size > MOST_NUMBERS]
     groups = [] if all or show or asserts else families(records)

@@ -132,6 +132,21 @@ class Page:
                 self.line(_title("Gradients", first))
                 for words in rest:
                     self.line(Text(" " * len(head) + words, DIM))
+        if report.blocked:
+            printed = self._gap(printed)
+            self.blocked(report)
+
+    def blocked(self, report: Report) -> None:
+        """What is in blocks of rows somewhere else: shapes, and what was measured there."""
+        rows = []
+        for name, array in report.blocked.items():
+            measured = array.measured
+            numbers = measured.norm, measured.minimum, measured.maximum
+            rows.append([
+                cell(name, NAME), cell(format_shape(array.shape), DIM), cell(array.dtype.name),
+                *(cell(self._number(number)) for number in numbers),
+            ])  # fmt: skip
+        self._table("In blocks", ["name", "shape", "dtype", "norm", "min", "max"], rows, 1)
 
     def _gap(self, printed: bool) -> bool:
         if printed:

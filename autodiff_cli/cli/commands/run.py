@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ...render.files import CannotWrite, write_arrays, write_bytes
+from ...render.files import CannotWrite, write_arrays, write_bytes, write_zarr
 from ...render.text import printable
 from ...suggest import named, unknown
 from ..options import RUN_OPTIONS, Command
@@ -28,7 +28,16 @@ EXAMPLES = """\
 
 def run_files(values: dict[str, Any], files: list[str], env: Environment) -> int:
     """Run every program of a command line; the worst exit code."""
-    return run_programs(values, files, env, lambda: Run(values, env), "run", "run")
+    if values["engine"] == "numpy":
+        return run_programs(values, files, env, lambda: Run(values, env), "run", "run")
+    from ...engine.rows.cluster import connected
+
+    keys = ("scheduler", "workers", "chunk", "max_memory")
+    with connected(*(values[key] for key in keys)) as cluster:
+        if values["verbose"]:
+            env.note(f"dashboard: {cluster.client.dashboard_link}")
+        make = lambda: Run(values, env, cluster)  # noqa: E731
+        return run_programs(values, files, env, make, "run", "run")
 
 
 COMMAND = Command(
@@ -48,11 +57,18 @@ class Run(Runner):
 
     beside_prints = ("rich", "plain")
 
-    def __init__(self, values: dict[str, Any], env: Environment):
+    def __init__(self, values: dict[str, Any], env: Environment, cluster: Any = None):
         super().__init__(values, env)
+        self.cluster = cluster
         self.globs: tuple[str, ...] = values["show"]
         self.losses: list[float] = []
         self.figure = b""
+
+    def options(self) -> Options:
+        from dataclasses import replace
+
+        options = super().options()
+        return options if self.cluster is None else replace(options, cluster=self.cluster)
 
     def _form(self) -> str:
         form = super()._form()
@@ -159,6 +175,9 @@ class Run(Runner):
             return self._plots(report)
         if self.values["heat"]:
             return self._pictures(report, self.values["heat"])
+        if self.to_file and str(self.out).lower().endswith(".zarr"):
+            write_zarr(str(self.out), report, self.globs, self.cluster)
+            return True
         if self.to_file and str(self.out).lower().endswith((".npz", ".npy", ".csv")):
             write_arrays(str(self.out), report, self.values["only"], self.globs)
             return True

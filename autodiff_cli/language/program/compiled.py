@@ -177,7 +177,7 @@ class Compiled:
                 with LOCK:
                     self.plans[key] = self.plans.pop(key, known)
             names, values, kept = known.names, known.recording.run(inputs), known.kept
-        values = _owned(values, kept, inputs)
+        values = self._own(values, kept, inputs)
         found = len(values) - len(self.aux)
         chosen = Blocks(names, self.bare is not None, bool(self.vmap))
         answer = self.kind.answer(chosen, values[:found])
@@ -192,11 +192,11 @@ class Compiled:
     ) -> tuple[list[str], list[np.ndarray], set[int]]:
         """The names of the variables, the values of a program run from its text, and the memory
         that its constants keep."""
-        STATE.max_bytes, STATE.max_steps = self.wishes[:2]
+        STATE.max_bytes, STATE.max_steps = self._limits()
         STATE.write = self.wishes.write or _print
         STATE.default_dtype = FLOAT32 if self.python else FLOAT64
         STATE.python = self.python
-        nodes = {name: argument(array) for name, array in given.items()}
+        nodes = {name: self._node(array) for name, array in given.items()}
         vector = {name: argument(array) for name, array in parts.items()}
         trace = Trace(self._examples(given)) if self.vmap else None
         with nullcontext() if trace is None else trace.running(different=True):
@@ -209,6 +209,15 @@ class Compiled:
         self._remember(key, names, order, [*nodes.values(), *vector.values()], targets)
         evaluate(targets, last=True)
         return names, [value_of(node) for node in targets], kept
+
+    def _limits(self) -> tuple[int, int]:
+        return self.wishes[:2]
+
+    def _node(self, array: np.ndarray) -> Node:
+        return argument(array)
+
+    def _own(self, values: list[Any], kept: set[int], inputs: list[np.ndarray]) -> list[Any]:
+        return _owned(values, kept, inputs)
 
     def _examples(self, given: Arrays) -> int:
         """How many examples the arrays of `vmap` have."""

@@ -31,7 +31,8 @@ class Options:
     (globs) that are differentiated; `grad_output`: expression text of the upstream gradient;
     `folder`: where `load` reads, by default the folder of the program's file; `write`: receives
     what `print` writes, as it is written; `profile` and `plan`: measure the run, describe the plan
-    of its last big evaluation.
+    of its last big evaluation; `cluster` (`engine.rows.cluster.Cluster`) has arrays of more
+    rows than fit into memory.
     """
 
     loss: str | None = None
@@ -49,6 +50,7 @@ class Options:
     write: Callable[[str], Any] | None = None
     profile: bool = False
     plan: bool = False
+    cluster: Any = None
 
 
 FEW = 16  # numbers up to which Python's floats are quicker than NumPy's
@@ -90,7 +92,8 @@ class Report(Ended):
     `candidate` is what could have been differentiated, `returned`: by `autograd.grad`;
     `chosen`: with respect to what was said; `shown` the
     text of a last bare expression that was not a call of print;
-    `snippet`: the program is Python, and prints what it wants to be seen."""
+    `snippet`: the program is Python, and prints what it wants to be seen; `blocked`: values and
+    gradients (`NAME.grad`) that are in blocks of rows elsewhere (`engine.rows.passes.Rows`)."""
 
     file: str
     loss: str | None = None
@@ -107,6 +110,7 @@ class Report(Ended):
     snippet: bool = False
     profile: Profile | None = None
     plan: PlanData | None = None
+    blocked: dict[str, Any] = field(default_factory=dict)
 
     def fail(self, error: AutodiffError) -> None:
         """The program failed: it has no results."""

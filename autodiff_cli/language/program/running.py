@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from os.path import dirname
@@ -12,12 +13,13 @@ import numpy as np
 
 from ...autograd import calls, gradients
 from ...autograd.literals import array_of
-from ...autograd.tensor import GradSlot, Tensor, new_leaf
+from ...autograd.tensor import AccumulateGrad, GradSlot, Tensor, new_leaf
 from ...engine.evaluate import evaluate, is_freed, release
 from ...errors import AutodiffError, Diagnostic, fail, fault
 from ...graph.dtypes import DTYPES, FLOAT32, FLOAT64, is_float, name_of
 from ...graph.node import Node as GraphNode
-from ...graph.op import LEAF, constant, value_of
+from ...graph.op import LEAF, cast, constant, known, value_of
+from ...graph.op import leaf as new_variable
 from ...graph.params import to_tensor
 from ...graph.registry import F
 from ...graph.sizes import bytes_text, not_single
@@ -78,7 +80,11 @@ class Program:
         """Everything up to the last gradient; raises AutodiffError."""
         options = self.options
         STATE.reset()
-        STATE.max_bytes = options.max_memory
+        if options.cluster is None:
+            STATE.max_bytes = options.max_memory
+        else:  # the engine looks at what is in memory
+            STATE.max_bytes = sys.maxsize
+            STATE.observer = options.cluster.engine(options.max_memory)
         self.room = options.max_memory >> 3
         OUTSIDE.bound(options.max_memory)
         STATE.max_steps = options.max_steps
@@ -196,6 +202,9 @@ class Program:
         """What stands on the command line: an expression, or `@file` with an array."""
         if value.startswith("@"):
             path, _, key = value[1:].partition(":")
+            cluster = self.options.cluster
+            if cluster is not None and (rows := cluster.opened(path, key or None)) is not None:
+                return Tensor(constant(rows))
             return read_array(path, key or None)
         return self.evaluate_text(value, name)
 
@@ -399,6 +408,8 @@ class Program:
         if self.loss is not None:
             nodes.append(self.loss.node)
         evaluate(nodes, last=True)
+        if self.options.cluster is not None:
+            tensors = self._without_blocked(tensors, report)
         program_made(sum([node.value.nbytes for node in nodes if node.value is not None]))
         for name, tensor in tensors.items():
             node = tensor.looked_at
@@ -443,6 +454,16 @@ class Program:
                 report.shown = text(value.item())
             else:
                 report.shown = text(value.numpy().tolist() if isinstance(value, Tensor) else value)
+
+    def _without_blocked(self, tensors: dict[str, Tensor], report: Report) -> dict[str, Tensor]:
+        """The tensors whose values are here; the report names the others."""
+        found = dict(tensors)
+        for name, tensor in tensors.items():
+            if self.options.cluster.has(tensor.looked_at):
+                report.blocked[name] = found.pop(name).looked_at.value
+                if tensor.grad is not None:
+                    report.blocked[f"{name}.grad"] = tensor.grad.node.value
+        return found
 
     def let_go(self) -> None:
         """Break up what holds itself once all is reported: a leaf its gradient, that its history
@@ -491,6 +512,10 @@ def redefined(original: Any, given: Any) -> Any:
     """A `-D` value in the role of what it replaces."""
     if not isinstance(original, Tensor):
         return _as_tensor(given) if isinstance(given, np.ndarray) else given
+    if isinstance(given, Tensor) and not known(given.node):  # in blocks
+        node = given.node if is_float(given.dtype) else cast(given.node, original.dtype)
+        wanted = original.requires_grad and original.node.op is LEAF
+        return Tensor(new_variable(node, AccumulateGrad()) if wanted else node)
     if isinstance(given, Tensor):
         array = given.numpy()
     elif isinstance(given, np.ndarray):

@@ -23,7 +23,7 @@ from ...graph.declare import (
 )
 from ...graph.dtypes import BOOL, INT64, UINT8
 from ...graph.node import Node
-from ...graph.op import constant, known, value_of
+from ...graph.op import cast, constant, known, value_of
 from ...graph.params import BindError, node_of, shown, to_int, to_tensor, type_name
 from ...graph.registry import F
 from ...graph.registry import op as op_of
@@ -495,8 +495,7 @@ def _(g, out, weight, indices, padding_idx, scale_grad_by_freq, sparse):
         counts = np.bincount(value_of(rows), minlength=weight.shape[0])
         g = g / F.unsqueeze(F.index_select(constant(counts.astype(g.dtype)), 0, rows), 1)
     if padding_idx >= 0:
-        kept = constant((value_of(rows) != padding_idx).astype(g.dtype))
-        g = g * F.unsqueeze(kept, 1)
+        g = g * F.unsqueeze(cast(F.ne(rows, padding_idx), g.dtype), 1)
     return F.index_add(zeros(weight), 0, rows, g), None
 
 

@@ -1,0 +1,1 @@
+"""Graphs over more rows than fit into memory: block by block, wherever the blocks are."""

@@ -1,0 +1,211 @@
+"""Blocks on Dask: jobs run on a cluster, on workers of this machine, or in threads.
+
+Nothing else in the project imports Dask.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ...errors import fault
+from ...graph.node import Node
+from .job import Job, combine
+from .passes import Passes, Rows
+from .placement import Placement
+from .sources import DaskSource, Source, source_of
+
+TOGETHER = 8  # results of blocks that one task combines
+
+
+def _dask() -> Any:
+    try:
+        import dask
+    except ImportError:
+        raise fault("E607 extra-missing", "dask") from None
+    return dask
+
+
+def _block(
+    job: Job, start: int, count: int, arrays: list[Any], whole: list[np.ndarray]
+) -> list[Any]:
+    """One task: read a block and do the job with it."""
+    return job(start, count, [a() if callable(a) else a for a in arrays], whole)
+
+
+def _merged(how: list[str], parts: list[list[Any]]) -> list[Any]:
+    return [combine(h, list(found)) for h, found in zip(how, zip(*parts, strict=True), strict=True)]
+
+
+class Derived(Source):
+    """What a job makes of each block, when it is asked for."""
+
+    def __init__(self, cluster: Cluster, job: Job, arrays: list[Source], whole: list[Any]):
+        self.cluster, self.job, self.arrays, self.whole = cluster, job, arrays, whole
+
+    def at(self, start: int, stop: int) -> Any:
+        task = self.cluster.task(self.job, self.arrays, self.whole, start, stop)
+        return _dask().delayed(list.__getitem__)(task, 0)
+
+
+class Cluster:
+    """Blocks of `bounds`, and the Dask client that runs jobs on them; threads without one."""
+
+    def __init__(self, client: Any = None, chunk: int = 1 << 26):
+        self.client = client
+        self.chunk = chunk
+        self.bounds: list[int] = []
+        self.dask = _dask()
+
+    def engine(self, max_bytes: int) -> Passes:
+        """What evaluates the graphs of a program on this cluster."""
+        self.bounds = []
+        return Passes(self, max_bytes)
+
+    def opened(self, path: str, key: str | None) -> Rows | None:
+        """The array of a file by rows; None for files that are read whole."""
+        source = source_of(path, key)
+        return None if source is None or not source.shape else self.blocked(source)
+
+    def of(self, array: Any) -> Rows:
+        """An array of Dask by rows."""
+        return self.blocked(DaskSource(array))
+
+    def array(self, rows: Rows) -> Any:
+        """Rows as an array of Dask, which nobody has asked for yet."""
+        from dask.array import concatenate, from_delayed
+
+        axis, times = rows.rows
+        parts = []
+        for start, stop in self.ends():
+            shape = (*rows.shape[:axis], (stop - start) * times, *rows.shape[axis + 1 :])
+            parts.append(from_delayed(rows.array.at(start, stop), shape, rows.dtype))
+        return concatenate(parts, axis)
+
+    @staticmethod
+    def has(node: Node) -> bool:
+        """Whether the value of a node is on the cluster."""
+        return isinstance(node.value, Rows)
+
+    def task(self, job: Job, arrays: list[Source], whole: list[Any], start: int, stop: int) -> Any:
+        """The task of one block."""
+        blocks = [array.at(start, stop) for array in arrays]
+        return self.dask.delayed(_block, pure=False)(job, start, stop - start, blocks, whole)
+
+    def run(
+        self, job: Job, arrays: list[Source], whole: list[np.ndarray], how: list[str]
+    ) -> list[Any]:
+        """The results of a job, those of blocks combined as `how` says."""
+        with self._sent(whole) as there, self._sent([job]) as (sent,):
+            parts = [self.task(sent, arrays, there, *ends) for ends in self.ends()]
+            merge = partial(self.dask.delayed(_merged, pure=False), how)
+            while len(parts) > 1:
+                parts = [merge(parts[i : i + TOGETHER]) for i in range(0, len(parts), TOGETHER)]
+            return self.compute(parts[0])
+
+    def ends(self) -> Iterator[tuple[int, int]]:
+        """Where each block begins and ends."""
+        return zip(self.bounds, self.bounds[1:], strict=False)
+
+    @contextmanager
+    def _sent(self, values: list[Any]) -> Iterator[list[Any]]:
+        """Values that all tasks read, on all workers."""
+        if self.client is None:
+            yield [self.dask.delayed(value, traverse=False, pure=False) for value in values]
+        else:
+            yield self.client.scatter(values, broadcast=True, hash=False) if values else []
+
+    def compute(self, task: Any) -> Any:
+        """The result of a task; what runs is cancelled when somebody interrupts."""
+        if self.client is None:
+            return task.compute(scheduler="threads")
+        future = self.client.compute(task)
+        try:
+            return future.result()
+        except (ImportError, OSError, RuntimeError) as error:  # Dask's own are among them
+            raise fault("E608 cluster-failed", f"{type(error).__name__}: {error}") from None
+        finally:
+            future.cancel()
+
+    def lazy(
+        self, job: Job, arrays: list[Source], whole: list[np.ndarray], rows: Placement
+    ) -> Source:
+        """The only result of a job, block by block when it is asked for."""
+        return Derived(self, job, arrays, whole)
+
+    def blocked(self, source: Source) -> Rows:
+        """The rows of an array as the value of a node; the first one says where blocks end.
+
+        Raises:
+            AutodiffError: E606 when the number of rows is another one.
+        """
+        shape, dtype = source.shape, source.dtype
+        if not self.bounds:
+            row = max(1, dtype.itemsize * int(np.prod(shape[1:], dtype=object)))
+            step = max(1, self.chunk // row)
+            self.bounds = [*range(0, shape[0], step), shape[0]]
+        elif shape[0] != self.bounds[-1]:
+            raise fault("E606 other-number-of-rows", shape[0], self.bounds[-1])
+        return Rows(source, shape, dtype, (0, 1))
+
+    def store(self, path: str, arrays: dict[str, Rows]) -> None:
+        """Write arrays into a zarr store, block by block where the blocks are."""
+        import zarr
+
+        group = zarr.open_group(path, mode="w")
+        tasks = []
+        for name, rows in arrays.items():
+            axis, times = rows.rows
+            step = (self.bounds[1] - self.bounds[0]) * times
+            chunks = (*rows.shape[:axis], step, *rows.shape[axis + 1 :])
+            group.create_array(name, shape=rows.shape, chunks=chunks, dtype=rows.dtype)
+            store = self.dask.delayed(_stored, pure=False)
+            for start, stop in self.ends():
+                place = (slice(None),) * axis + (slice(start * times, stop * times),)
+                block = rows.array.at(start, stop)
+                tasks.append(store(path, name, place, block))
+        self.compute(self.dask.delayed(len)(tasks))
+
+
+def _stored(path: str, name: str, place: tuple[slice, ...], block: Any) -> None:
+    import zarr
+
+    array: Any = zarr.open_group(path, mode="r+")[name]
+    array[place] = block() if callable(block) else block
+
+
+@contextmanager
+def connected(
+    scheduler: str | None, workers: int | None, chunk: int, max_bytes: int
+) -> Iterator[Cluster]:
+    """A cluster that runs at an address, or one of processes on this machine that ends with it.
+
+    Raises:
+        AutodiffError: E607 without Dask, or when nothing answers at the address.
+    """
+    _dask()
+    from distributed import Client, LocalCluster
+
+    if scheduler is None:
+        count = workers or len(os.sched_getaffinity(0))
+        local = LocalCluster(
+            n_workers=count,
+            threads_per_worker=1,
+            memory_limit=max_bytes,
+            silence_logs=50,
+            dashboard_address=":0",
+        )
+        with local, Client(local) as client:
+            yield Cluster(client, chunk)
+        return
+    try:
+        client = Client(scheduler, timeout=3)
+    except (OSError, ValueError) as error:
+        raise fault("E607 no-scheduler", scheduler, error) from None
+    with client:
+        yield Cluster(client, chunk)

@@ -1,0 +1,261 @@
+"""`--engine dask`: programs over files of many rows, on processes of a cluster of this machine."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import autodiff_cli as ad
+from autodiff_cli.cli.main import main
+from autodiff_cli.cli.streams import Environment
+from autodiff_cli.engine.rows.cluster import Cluster
+from autodiff_cli.engine.rows.sources import FileSource, source_of
+from autodiff_cli.errors import AutodiffError
+
+da = pytest.importorskip("dask.array")
+distributed = pytest.importorskip("distributed")
+zarr = pytest.importorskip("zarr")
+
+ROWS = 1_000
+PROGRAM = """\
+X = const([[1., 2., 3.], [4., 5., 6.]])
+y = const([0., 1.])
+w = [0.5, -1., 2.]
+z = (X - mean(X, 0)) @ w
+loss = mean(softplus(z) - y * z)
+"""
+TRAINING = """\
+import torch
+X = torch.zeros(2, 3, dtype=torch.float64)
+y = torch.zeros(2, dtype=torch.float64)
+torch.manual_seed(1)
+model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1)).double()
+opt = torch.optim.Adam(model.parameters(), lr=0.1)
+for step in range(12):
+    opt.zero_grad()
+    loss = torch.nn.functional.binary_cross_entropy_with_logits(model(X).squeeze(1), y)
+    loss.backward()
+    opt.step()
+    print(loss.item())
+"""
+
+
+@pytest.fixture(scope="module")
+def client() -> Any:
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50
+        ) as local,
+        distributed.Client(local) as found,
+    ):
+        yield found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same rows in every kind of file."""
+    path = tmp_path_factory.mktemp("rows")
+    random = np.random.default_rng(5)
+    X = random.normal(size=(ROWS, 3))
+    y = (X[:, 0] > 0.2).astype(float)
+    for name, array in (("X", X), ("y", y)):
+        np.save(path / f"{name}.npy", array)
+        (path / f"{name}s").mkdir()
+        for i, part in enumerate(np.split(array, [300, 310, 990])):
+            np.save(path / f"{name}s" / f"{i}.npy", part)
+        zarr.save_array(str(path / f"{name}.zarr"), array)
+        h5py = pytest.importorskip("h5py")
+        with h5py.File(path / f"{name}.h5", "w") as file:
+            file["rows"] = array
+    (path / "p.expr").write_text(PROGRAM)
+    (path / "t.py").write_text(TRAINING)
+    return path
+
+
+def command(client: Any, *words: str) -> tuple[int, str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    where = () if client is None else ("--scheduler", client.scheduler.address)
+    env = Environment(io.StringIO(), out, err, {})
+    return main(["run", *words, *where], env), out.getvalue(), err.getvalue()
+
+
+def given(folder: Path, X: str, y: str) -> list[str]:
+    return ["-D", f"X=@{folder / X}", "-D", f"y=@{folder / y}"]
+
+
+@pytest.mark.parametrize("kind", ["{}.npy", "{}s", "{}s/*.npy", "{}.zarr", "{}.h5", "{}.h5:rows"])
+def test_every_kind_of_file(kind: str, client: Any, folder: Path) -> None:
+    program = str(folder / "p.expr")
+    files = given(folder, kind.format("X"), kind.format("y"))
+    dask = ("--engine", "dask", "--chunk", "4K")
+    code, out, err = command(client, program, *files, *dask, "--format", "json")
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    true = json.loads(
+        command(None, program, *given(folder, "X.npy", "y.npy"), "--format", "json")[1]
+    )
+    assert set(found["tensors"]) == {"w", "loss"}
+    for key in ("value", "grad"):
+        mine, theirs = (d["tensors"]["w"][key] for d in (found, true))
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12)
+    loss = true["tensors"]["loss"]["value"]
+    assert found["tensors"]["loss"]["value"] == pytest.approx(loss, rel=1e-13)
+    z = np.array(true["tensors"]["z"]["value"])
+    blocked = found["blocked"]
+    assert set(blocked) == {"X", "y", "z"}
+    assert blocked["z"] == {
+        "shape": [ROWS], "dtype": "float64", "norm": pytest.approx(np.linalg.norm(z)),
+        "min": pytest.approx(z.min()), "max": pytest.approx(z.max()), "finite": True,
+    }  # fmt: skip
+
+
+def test_training(client: Any, folder: Path) -> None:
+    files = given(folder, "X.npy", "y.npy")
+    code, out, err = command(
+        client, str(folder / "t.py"), *files, "--engine", "dask", "--chunk", "4K"
+    )
+    assert (code, err) == (0, "")
+    true = command(None, str(folder / "t.py"), *files)[1]
+    losses = [[float(line) for line in text.split("\n")[:12]] for text in (out, true)]
+    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-11)
+    assert losses[0][-1] < 0.5 * losses[0][0]
+
+
+def test_results_with_rows_are_written(client: Any, folder: Path, tmp_path: Path) -> None:
+    target = tmp_path / "out.zarr"
+    words = ["--engine", "dask", "--chunk", "4K", "--show", "z", "-o", str(target)]
+    files = given(folder, "X.zarr", "y.zarr")
+    assert command(client, str(folder / "p.expr"), *files, *words)[0] == 0
+    X = np.load(folder / "X.npy")
+    z = zarr.open_group(str(target), mode="r")["z"][:]
+    np.testing.assert_allclose(z, (X - X.mean(0)) @ [0.5, -1.0, 2.0], rtol=1e-12, atol=1e-15)
+
+
+def test_tables(client: Any, folder: Path) -> None:
+    words = ["--engine", "dask", "--chunk", "4K", "--format", "rich"]
+    code, out, _ = command(client, str(folder / "p.expr"), *given(folder, "X.npy", "y.npy"), *words)
+    assert code == 0
+    *_, title, head, _, x, y, z = out.rstrip("\n").split("\n")
+    assert title == "In blocks" and head.split() == ["name", "shape", "dtype", "norm", "min", "max"]
+    assert [row.split()[0] for row in (x, y, z)] == ["X", "y", "z"]
+
+
+def test_a_cluster_of_its_own(folder: Path) -> None:
+    words = ["--engine", "dask", "--workers", "1", "--only", "gradients"]
+    code, out, err = command(None, str(folder / "p.expr"), *given(folder, "X.npy", "y.npy"), *words)
+    assert (code, err) == (0, "") and "w.grad = [" in out
+
+
+WRONG = [
+    (["-D", "X=@X.npy", "-D", "y=@p.expr"], "E702"),
+    (["-D", "X=@X.npy", "-D", "y=@short.npy"], "E606"),
+    (["-D", "X=@nothing/*.npy"], "E701"),
+    (["-D", "X=@X.npy", "-D", "y=@y.npy", "-e", "loss = sum(cumsum(z, 0))"], "E606"),
+    (["-D", "X=@X.npy", "-D", "y=@y.npy", "-e", "print(X)"], "E606"),
+]
+
+
+@pytest.mark.parametrize(("words", "code"), WRONG)
+def test_what_cannot_be_done(
+    words: list[str], code: str, client: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    np.save(folder / "short.npy", np.zeros(3))
+    status, _, err = command(client, "p.expr", *words, "--engine", "dask")
+    assert f"error[{code}]" in err and "\nhelp: " in err
+    assert status == 4
+
+
+def test_nobody_answers(folder: Path) -> None:
+    words = ["--engine", "dask", "--scheduler", "tcp://127.0.0.1:9"]
+    code, _, err = command(None, str(folder / "p.expr"), *words)
+    assert code == 2 and "error[E607]: no scheduler of Dask answers at tcp://127.0.0.1:9" in err
+
+
+def test_without_the_extra(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "dask", None)
+    code, _, err = command(None, str(folder / "p.expr"), "--engine", "dask")
+    assert code == 2 and "pip install 'autodiff-cli[dask]'" in err
+
+
+def _opened(path: str, mark: str) -> np.ndarray:
+    """The array; the first worker that reads it with `mark` there is killed meanwhile."""
+    if mark:
+        try:
+            os.remove(mark)
+        except FileNotFoundError:
+            pass
+        else:
+            os.kill(os.getpid(), signal.SIGKILL)
+    found: np.ndarray = np.load(path, mmap_mode="r")
+    return found
+
+
+def test_a_worker_that_dies(folder: Path, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50
+        ) as local,
+        distributed.Client(local) as client,
+    ):
+        cluster = Cluster(client, 4096)
+        source = FileSource(_opened, str(folder / "X.npy"), "")
+        source.where = (str(folder / "X.npy"), str(mark))
+        mark.touch()
+        f = ad.value_and_grad("loss = sum(tanh(X @ w))", wrt="w", engine="dask", client=client)
+        f.cluster = cluster  # type: ignore[attr-defined]
+        monkey = type("Given", (), {"__dask_graph__": None, "source": source})
+        cluster.of = lambda array: cluster.blocked(array.source)  # type: ignore[method-assign]
+        w = np.array([0.5, -1.0, 2.0])
+        loss, slope = f(X=monkey(), w=w)
+    assert not mark.exists()
+    X = np.load(folder / "X.npy")
+    z = np.tanh(X @ w)
+    assert loss == pytest.approx(z.sum(), rel=1e-12)
+    np.testing.assert_allclose(slope, X.T @ (1 - z**2), rtol=1e-10)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_arrays_of_dask(there: bool, client: Any, folder: Path) -> None:
+    X, y = np.load(folder / "X.npy"), np.load(folder / "y.npy")
+    program = "z = X @ w; loss = mean(softplus(z) - y * z)"
+    w = np.array([0.5, -1.0, 2.0])
+    where = {"engine": "dask", "client": client if there else None}
+    blocks = {"X": da.from_array(X, chunks=(170, 2)), "y": da.from_array(y, chunks=333)}
+    loss, slopes = ad.value_and_grad(program, wrt=["w", "X"], **where)(w=w, **blocks)
+    true, exact = ad.value_and_grad(program, wrt=["w", "X"])(w=w, X=X, y=y)
+    assert loss == pytest.approx(true, rel=1e-13)
+    np.testing.assert_allclose(slopes["w"], exact["w"], rtol=1e-12)
+    assert isinstance(slopes["X"], da.Array)
+    np.testing.assert_allclose(slopes["X"].compute(), exact["X"], rtol=1e-12)
+    product = ad.hvp(program, wrt="w", **where)(w, w=w, **blocks)
+    np.testing.assert_allclose(product, ad.hvp(program, wrt="w")(w, w=w, X=X, y=y), rtol=1e-12)
+
+
+def test_sources(folder: Path) -> None:
+    X = np.load(folder / "X.npy")
+    for name in ("X.npy", "Xs", "Xs/*.npy", "X.zarr", "X.h5"):
+        source = source_of(str(folder / name))
+        assert source is not None and source.shape == X.shape
+        for start, stop in ((0, 1), (299, 311), (5, ROWS), (990, 991)):
+            assert np.array_equal(source.at(start, stop)(), X[start:stop])
+    assert source_of(str(folder / "p.json")) is None
+    with pytest.raises(AutodiffError, match="shape or dtype"):
+        np.save(folder / "Xs" / "9.npy", np.zeros((2, 4)))
+        source_of(str(folder / "Xs"))
+    os.remove(folder / "Xs" / "9.npy")
+
+
+def test_nothing_else_imports_dask(project: Path) -> None:
+    for path in (project / "autodiff_cli").rglob("*.py"):
+        if path.parent.name != "rows":
+            text = path.read_text("utf-8")
+            assert "import dask" not in text and "from dask" not in text, path

@@ -1,0 +1,190 @@
+"""Every op over blocks of rows: as NumPy has it with all rows at once, or refused by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from autodiff_cli.autograd.reverse import gradients, ones_like
+from autodiff_cli.autograd.tensor import AccumulateGrad
+from autodiff_cli.engine.evaluate import evaluate
+from autodiff_cli.engine.rows.job import Job, combine, cut
+from autodiff_cli.engine.rows.passes import Passes, Rows
+from autodiff_cli.engine.rows.placement import Placement
+from autodiff_cli.errors import AutodiffError
+from autodiff_cli.graph.dtypes import is_float
+from autodiff_cli.graph.node import Node
+from autodiff_cli.graph.op import constant, leaf
+from autodiff_cli.graph.registry import F
+from autodiff_cli.graph.state import STATE, own_state
+
+from ..table import Case, apply, arrays_of, cases, nodes_of, specs
+
+
+class Here:
+    """Blocks in this process: arrays are cut when a job runs."""
+
+    def __init__(self, bounds: list[int]):
+        self.bounds = bounds
+
+    def run(self, job: Job, arrays: list[Any], whole: list[Any], how: list[str]) -> list[Any]:
+        parts = [
+            job(a, b - a, [cut(x, rows, a, b - a) for x, rows in arrays], whole)
+            for a, b in zip(self.bounds, self.bounds[1:], strict=False)
+        ]
+        return [combine(h, list(p)) for h, p in zip(how, zip(*parts, strict=True), strict=True)]
+
+    def lazy(self, job: Job, arrays: list[Any], whole: list[Any], rows: Placement) -> Any:
+        parts = [
+            job(a, b - a, [cut(x, p, a, b - a) for x, p in arrays], whole)[0]
+            for a, b in zip(self.bounds, self.bounds[1:], strict=False)
+        ]
+        return np.concatenate(parts, rows[0]), rows
+
+
+def _rows(nodes: dict[str, Node], case: Case, axis: int, alone: bool) -> list[int] | None:
+    """Block the operands of a sample along an axis: the first that has it, or all alike."""
+    chosen = [p for p, _ in specs(case) if nodes[p].ndim > axis and nodes[p].shape[axis] > 1]
+    if not chosen:
+        return None
+    total = nodes[chosen[0]].shape[axis]
+    for place in chosen[: 1 if alone else None]:
+        node = nodes[place]
+        if node.shape[axis] == total:
+            node.value = Rows((node.value, (axis, 1)), node.shape, node.dtype, (axis, 1))
+    return [0, 1, total]
+
+
+def _computed(case: Case, blocked: tuple[int, bool] | None) -> list[Any] | None:
+    """The results of a sample and its gradients; None where nothing can be blocked."""
+    nodes = nodes_of(case, arrays_of(case))
+    if blocked is not None:
+        bounds = _rows(nodes, case, *blocked)
+        if bounds is None:
+            return None
+        passes = Passes(Here(bounds), 1 << 30)
+    try:
+        if blocked is not None:
+            STATE.observer = passes
+        results = apply(case, nodes)
+        seeds = []
+        for i, out in enumerate(results):
+            if out.requires_grad:
+                weights = np.random.default_rng(i).normal(size=out.shape).astype(out.dtype)
+                seeds.append((out, constant(weights)))
+        inputs = [n for n in nodes.values() if is_float(n.dtype) and n.requires_grad]
+        found = gradients(seeds, inputs, create_graph=False, retain_graph=True) if seeds else []
+        targets = [*results, *(g for g in found if g is not None)]
+        evaluate(targets)
+        return [n.value for n in targets]
+    finally:
+        STATE.observer = None
+
+
+def _known(value: Any, case: Case) -> Any:
+    if isinstance(value, Rows):
+        found, rows = value.array
+        assert value.rows == rows or value.measured is None
+        return found
+    return value
+
+
+WAYS = [(0, False), (1, True)]  # the axis that is cut, and whether of one operand alone
+
+
+def _agrees(case: Case, way: tuple[int, bool]) -> bool | None:
+    """Whether a sample is computed in blocks; None where nothing of it can be blocked."""
+    expected = _computed(case, None)
+    try:
+        found = _computed(case, way)
+    except AutodiffError as error:
+        assert error.code == "E606", (case.name, error)
+        return False
+    if found is None:
+        return None
+    assert expected is not None
+    for one, other in zip(found, expected, strict=True):
+        value = _known(one, case)
+        assert value.shape == other.shape, (case.name, way, value.shape, other.shape)
+        assert value.dtype == other.dtype
+        close = 1e-10 if value.dtype == np.float64 else 1e-3 if value.dtype == np.float16 else 1e-5
+        np.testing.assert_allclose(value, other, close, close / 100, err_msg=case.name)
+    return True
+
+
+REFUSED = 850  # samples that mix rows along the axis that is cut; may only fall
+
+CASES = cases()
+
+
+@pytest.fixture(scope="module")
+def refused() -> list[str]:
+    return []
+
+
+@pytest.mark.parametrize("family", sorted({case.op.family for case in CASES}))
+def test_every_op(family: str, refused: list[str]) -> None:
+    for case in CASES:
+        if case.op.family == family:
+            refused += [case.name for way in WAYS if _agrees(case, way) is False]
+
+
+def test_few_are_refused(refused: list[str]) -> None:
+    print(len(refused), "samples mix rows of several blocks:", ", ".join(sorted(set(refused))))
+    assert len(refused) <= REFUSED
+
+
+def _evaluated(expression: Any, arrays: list[np.ndarray], bounds: list[int]) -> tuple[Any, int]:
+    """A scalar of blocked arrays, its gradients, and how many passes it took."""
+    passes = 0
+
+    class Counted(Here):
+        def run(self, *given: Any) -> list[Any]:
+            nonlocal passes
+            passes += 1
+            return super().run(*given)
+
+    w = leaf(np.linspace(-1.0, 1.0, 3), AccumulateGrad())
+    rows = [Rows((a, (0, 1)), a.shape, a.dtype, (0, 1)) for a in arrays]
+    with own_state():
+        STATE.observer = Passes(Counted(bounds), 1 << 30)
+        out = expression(w, *map(constant, rows))
+        (slope,) = gradients([(out, ones_like(out))], [w], create_graph=False, retain_graph=True)
+        evaluate([out, slope])
+    return (out.value, slope.value), passes
+
+
+def _standardized(w: Any, x: Any, y: Any) -> Any:
+    z = (x - F.mean(x, 0)) / F.std(x, 0)
+    return F.mean((F.matmul(z, w) - y) ** 2)
+
+
+def _logistic(w: Any, x: Any, y: Any) -> Any:
+    z = F.matmul(x, w)
+    return F.mean(F.softplus(z) - y * z)
+
+
+def test_passes_over_the_data() -> None:
+    random = np.random.default_rng(3)
+    x, y = random.normal(size=(17, 3)), random.normal(size=17)
+    z = x @ np.linspace(-1.0, 1.0, 3)
+    (loss, slope), passes = _evaluated(_logistic, [x, y], [0, 5, 6, 17])
+    assert passes == 1
+    np.testing.assert_allclose(loss, np.mean(np.logaddexp(0, z) - y * z), 1e-13)
+    np.testing.assert_allclose(slope, x.T @ (1 / (1 + np.exp(-z)) - y) / 17, 1e-12)
+    s = (x - x.mean(0)) / x.std(0, ddof=1)
+    r = s @ np.linspace(-1.0, 1.0, 3) - y
+    (loss, slope), passes = _evaluated(_standardized, [x, y], [0, 5, 6, 17])
+    assert passes == 3  # the mean, what is squared around it, the loss with its gradient
+    np.testing.assert_allclose(loss, np.mean(r**2), 1e-12)
+    np.testing.assert_allclose(slope, 2 * s.T @ r / 17, 1e-11)
+
+
+def test_numbers_of_rows_are_not_brought_here() -> None:
+    rows = Rows(None, (10**9, 3), np.dtype(np.float64), (0, 1))
+    for ask in (np.asarray, lambda r: r < 0, lambda r: r.tolist(), lambda r: r[0], list):
+        with pytest.raises(AutodiffError) as found:
+            ask(rows)
+        assert found.value.code == "E606" and "22.4 GiB" in found.value.message
