@@ -55,8 +55,8 @@ _COMMON = """
             max_steps: steps of loops in a call (E506 beyond; 1,000,000).
             max_plans: how many forms of arrays, by shapes and dtypes, have a plan that is kept, the
             last ones used (64). Calls are recorded when a form comes for the second time.
-            engine: "dask": arrays may be those of Dask, of any number of rows, and results that have
-            rows are; `client` says on which cluster (threads of this process without).
+            engine: "dask": arrays may be those of Dask, of any number of rows, as results that have
+            rows then are; `client` says on which cluster (threads of this process without).
             isolate: the program runs in a process of its own, where `timeout`, seconds that a call
             may take, and `max_memory` are bounded from outside.
 """
