@@ -80,9 +80,7 @@ def write_arrays(path: str, report: Report, only: tuple[str, ...], show: tuple[s
     store_arrays(path, arrays, "tensor", choose, "write .npy or .npz")
 
 
-def write_zarr(
-    path: str, report: Report, show: tuple[str, ...], cluster: Any
-) -> None:
+def write_zarr(path: str, report: Report, show: tuple[str, ...], cluster: Any) -> None:
     """A zarr store of the tensors that are in blocks, all or those of names that were chosen."""
     chosen = {n for glob in show or "*" for n in named(glob, report.blocked)}
     if cluster is None or not chosen:
