@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
-from inspect import signature
+from inspect import cleandoc, signature
 from os import PathLike
 from pathlib import Path
-from textwrap import dedent
+from textwrap import dedent, indent
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -68,7 +68,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 def _complete(function: F) -> F:
     """Write out what the docstrings of functions of arrays have in common, and hand over what
     goes wrong."""
-    function.__doc__ = (function.__doc__ or "").replace("\n        COMMON\n", _COMMON)
+    common = indent(dedent(_COMMON[1:]), "    ")
+    function.__doc__ = cleandoc(function.__doc__ or "").replace("    COMMON\n", common)
     return Handed()(function)
 
 
