@@ -31,6 +31,13 @@ def arrays_of(case: dict[str, Any]) -> dict[str, np.ndarray]:
     return {name: np.array(a, case["dtype"]) for name, a in case["arrays"].items()}
 
 
+def example(found: Any, at: int) -> Any:
+    """Blocks of one of many examples."""
+    if isinstance(found, dict):
+        return {name: example(part, at) for name, part in found.items()}
+    return np.asarray(found[at])
+
+
 def recorded(function: Any) -> int:
     return sum(known is not None for known in function.plans.values())
 
@@ -88,6 +95,22 @@ def test_products_with_vectors_are_those_of_the_jacobian(case: dict[str, Any]) -
         np.testing.assert_array_equal(again, value)
         same(slopes, {n: np.tensordot(weights, b, value.ndim) for n, b in blocks.items()})
     assert recorded(pulled) == recorded(pushed) == 1
+
+
+@pytest.mark.parametrize("case", WIDE, ids=program_id)
+def test_many_examples_are_the_calls_one_by_one(case: dict[str, Any]) -> None:
+    arrays = arrays_of(case)
+    examples = {name: np.stack([a, 0.9 * a, a + 0.01]) for name, a in arrays.items()}
+    of = "loss" if case["kind"] == "hessian" else "y"
+    one, many = (
+        getattr(ad, case["kind"])(case["program"], of=of, **k) for k in ({}, {"vmap": arrays})
+    )
+    for _ in range(3):
+        found = many(**examples)
+        for at in range(3):
+            wanted = one(**{name: a[at] for name, a in examples.items()})
+            same(example(found, at), wanted)
+    assert recorded(many) == 1
 
 
 @pytest.mark.parametrize("case", HESSIANS, ids=program_id)
@@ -197,6 +220,16 @@ def test_a_program_of_pytorch() -> None:
     narrow = function(x=X.astype(np.float32), W=W.astype(np.float32))
     assert narrow.dtype == np.float32
     np.testing.assert_allclose(narrow, ad.jacobian(NET, wrt="x")(x=X, W=W), 1e-5, 1e-6)
+
+
+def test_a_program_that_goes_backward_itself() -> None:
+    program = "y = sum(x**3)\ny.backward()\nloss = sum(x.grad * x)"  # 3 x^2 is a constant there
+    for many in ((), "x"):
+        function = ad.value_and_grad(program, wrt="x", vmap=many)
+        for x in np.array([[[1.0, 2.0]], [[3.0, -1.0]], [[0.5, 4.0]], [[2.0, 2.0]]]):
+            value, slope = function(x=x)
+            np.testing.assert_allclose(value, np.sum(3 * x**3), rtol=1e-14)
+            np.testing.assert_allclose(slope, 3 * x**2, rtol=1e-14)
 
 
 def test_integers_count_as_numbers_when_they_are_named() -> None:

@@ -242,7 +242,8 @@ class Compiled:
             wanted = is_float(node.dtype) and (
                 name in self.wrt if self.wrt is not None else name not in self.constants
             )
-            leaves[name] = tensor = Tensor(leaf(node, AccumulateGrad()) if wanted else node)
+            slot = AccumulateGrad() if wanted else None
+            leaves[name] = tensor = Tensor(leaf(node, slot) if slot else node, slot)
             if name not in self.arguments:
                 STATE.overrides[name] = lambda original, tensor=tensor: tensor
             else:
