@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from inspect import cleandoc, signature
@@ -57,8 +58,8 @@ _COMMON = """
             last ones used (64). Calls are recorded when a form comes for the second time.
             engine: "dask": arrays may be those of Dask, of any number of rows, as results that have
             rows then are; `client` says on which cluster (threads of this process without).
-            isolate: the program runs in a process of its own, where `timeout`, seconds that a call
-            may take, and `max_memory` are bounded from outside.
+            isolate: the program runs in a process of its own, where memory is bounded from outside.
+            timeout: seconds that a call may take, in a process of its own.
 """
 
 Program = str | PathLike[str] | Source
@@ -106,10 +107,15 @@ def _options(function: str, kind: Callable[..., Any], given: dict[str, Any]) -> 
     defines = given.get("defines", ())
     if isinstance(defines, Mapping):
         given["defines"] = tuple(
-            (name, one if isinstance(one, str) else repr(np.asarray(one).tolist()), False)
+            (name, one if isinstance(one, str) else _text(np.asarray(one).tolist()), False)
             for name, one in defines.items()
         )
     return kind(**given)
+
+
+def _text(value: Any) -> str:
+    """Numbers in lists as any program reads them."""
+    return re.sub("nan|inf", r"float('\g<0>')", repr(value))
 
 
 class Results(dict[str, Any]):
@@ -134,7 +140,8 @@ def run(program: Program, **options: Any) -> Results:
         **options: `loss=`, `wrt=("A",)`, `grad_output=`, `dtype="float32"`, `defines={"x": 3.0}`
         (values that replace what the program assigns), `folder=` and `allow_read=` of files,
         `max_memory=`, `max_steps=`, `max_depth=`, `nan=`, `backward=False`, `write=` (a function
-        that gets what is printed), `profile=`, `plan=`; `isolate=True` with `timeout=`.
+        that gets what is printed), `profile=`, `plan=`; `isolate=True` or `timeout=` seconds, in a
+        process of its own.
 
     Returns:
         The document of `autodiff run --format json` as data: `file`, `status`, `loss`, `tensors`
@@ -147,7 +154,7 @@ def run(program: Program, **options: Any) -> Results:
         AutodiffError: what the program or its data did wrong.
     """
     source = source_of(program)
-    if options.pop("isolate", False):
+    if options.pop("isolate", "timeout" in options):
         from .isolated import Isolated
 
         function = Isolated(source, "run", options, options.pop("timeout", None))
@@ -188,7 +195,7 @@ Names = str | Iterable[str] | None
 def _function(
     program: Program, wrt: Names, of: str, kind: Kind, given: dict[str, Any]
 ) -> Callable[..., Any]:
-    if given.pop("isolate", False):
+    if given.pop("isolate", "timeout" in given):
         from .isolated import Isolated
 
         timeout = given.pop("timeout", None)

@@ -173,12 +173,12 @@ def _data(diagnostic: Diagnostic, text: str) -> dict[str, Any]:
         here = span is not None and span.source.text == text
         return [span.start, span.end] if here and span is not None else None
 
-    labels = [[place(label.span), label.text] for label in diagnostic.labels]
+    labels = [(place(label.span), label.text) for label in diagnostic.labels]
     return {
         "code": diagnostic.code, "message": diagnostic.message, "label": diagnostic.label,
         "severity": diagnostic.severity, "raises": diagnostic.raises,
         "notes": list(diagnostic.notes), "helps": list(diagnostic.helps),
-        "span": place(diagnostic.span), "labels": [found for found in labels if found[0]],
+        "span": place(diagnostic.span), "labels": tuple(found for found in labels if found[0]),
     }  # fmt: skip
 
 

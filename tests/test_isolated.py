@@ -94,6 +94,16 @@ def test_errors(text: str, code: str) -> None:
         assert caught.value.span.line == 2
 
 
+def test_the_places_of_operands_come_along() -> None:
+    function = ad.value("loss = sum(w * x)", isolate=True)
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"cannot broadcast \(2,\) with \(3,\)") as caught:
+            function(w=np.ones(2), x=np.ones(3))
+    labels = caught.value.diagnostic.labels  # type: ignore[attr-defined]
+    assert {label.span.text for label in labels} == {"w", "x"}
+    assert function(w=1.0, x=2.0) == 2
+
+
 def test_what_is_no_data() -> None:
     with pytest.raises(ad.AutodiffError, match="takes and gives numbers and arrays"):
         ad.run("x = 1", isolate=True, write=print)

@@ -9,12 +9,14 @@ import numpy as np
 
 from ..errors import fault
 from ..language.runtime.assertions import close_mask
+from ..language.values.exceptions import Handed
 from .beside_torch.departures import differs
 from .slopes import KINK, RIGHT, Line
 
 MOST = 1000  # elements that are looked at: a claim on a kink may be any slope between both sides
 
 
+@Handed()
 def named(grads: Any, names: list[str]) -> dict[str, Any]:
     """Gradients by the names of their inputs; E205 when they cannot belong to them."""
     if isinstance(grads, Mapping):

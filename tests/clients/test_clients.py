@@ -225,6 +225,9 @@ def test_options_and_text(tmp_path: Path) -> None:
     assert f(k=3.0)[0] == 9
     assert f(k=3.0, x=np.array([1.0, 5.0]))[0] == 18
     text = "x = [1.0, 2.0]\nk = 2.0\nloss = sum(x * k)"
+    snippet = "import torch\nx = torch.tensor([1.0, 2.0])\ny = x * 2"
+    found = ad.run(snippet, defines={"x": [np.inf, 1]})
+    assert found["tensors"]["y"]["value"].tolist() == [np.inf, 2]
     found = ad.run(text, defines={"k": 3, "x": np.array([4.0, 5.0])})
     assert found["tensors"]["loss"]["value"] == 27
     file = tmp_path / "a program"
@@ -375,7 +378,7 @@ def test_timeouts() -> None:
     with pytest.raises(ad.AutodiffError, match="timeout=") as caught:
         ad.run(text, isolate=True, timeout=1, max_steps=10**12)
     assert caught.value.code == "E508"
-    f = ad.value("while x > 0:\n    x = x + 1\ny = x * 2", isolate=True, timeout=1,
+    f = ad.value("while x > 0:\n    x = x + 1\ny = x * 2", timeout=1,
                  max_steps=10**12)  # fmt: skip
     assert f(x=-1.0) == -2
     with pytest.raises(ad.AutodiffError, match="timeout="):
