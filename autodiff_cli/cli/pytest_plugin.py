@@ -148,8 +148,11 @@ class ExprItem(pytest.Item):
             if item.diagnostic is not None:
                 from ..render.diagnostics import render
 
-                self.warn(ExprWarning(render(item.diagnostic)))
                 self.user_properties.append(("autodiff", f"{item.label}: {item.status}"))
+                if item.status == "kink":  # nothing is wrong there
+                    self.add_report_section("call", "autodiff", render(item.diagnostic))
+                else:
+                    self.warn(ExprWarning(render(item.diagnostic)))
 
     def _tells(self, item: Any) -> bool:
         if self.name == "grad":
@@ -161,8 +164,8 @@ class ExprItem(pytest.Item):
 
     def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
         """Our frame is the text of a failure."""
-        if isinstance(excinfo.value, Failed):
-            return excinfo.value.text()
+        if isinstance(excinfo.value, Failed | ExprWarning):
+            return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
@@ -198,13 +201,10 @@ class Failed(Exception):
         super().__init__(message or "; ".join(d.message for d in diagnostics))
         self.diagnostics = diagnostics
 
-    def text(self) -> str:
-        """The rendered diagnostics."""
-        if not self.diagnostics:
-            return str(self)
+    def __str__(self) -> str:
         from ..render.diagnostics import render
 
-        return "\n".join(map(render, self.diagnostics))
+        return "\n".join(map(render, self.diagnostics)) or super().__str__()
 
 
 def _shown(node: pytest.Item | pytest.Collector) -> str:

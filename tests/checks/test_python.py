@@ -196,6 +196,10 @@ def test_warnings_and_excuses_are_visible(run: Run, folder: Path) -> None:
     assert "SKIPPED" in done.stdout and "needs data" in done.stdout
     assert "XFAIL b.expr::expect[2] - not yet" in done.stdout
     assert "xfail long ago`, but nothing of it fails" in done.stdout
+    (folder / "kink.expr").write_text("x = [0.0, 2.0]\nloss = sum(relu(x))\n")
+    strict = run(*PLUGIN, "-Werror", "demo.expr", "kink.expr", module="pytest", **QUICK)
+    assert "1 failed, 3 passed" in strict.stdout and "FAILED demo.expr::grad" in strict.stdout
+    assert "warn_explicit" not in strict.stdout
     command = run("check", "a.expr", "b.expr", "c.expr", "demo.expr", "--junit", "out.xml")
     assert "1 skipped, 1 xfailed, 1 failed" in command.stdout and command.returncode == 1
     suite = ElementTree.parse(folder / "out.xml").getroot()[0]
