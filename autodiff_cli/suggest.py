@@ -119,6 +119,8 @@ def _good(found: list[tuple[float, bool, int, str]], closest: int) -> bool:
 
 def _containment(word: str, other: str) -> float | None:
     """A score for words that contain each other (a prefix is better), else None."""
+    if len(word) > 3 and word[0] + word[-1] == other[0] + other[-1] and likely(word, other):
+        return 1.0  # letters are left out: `params`
     short, long = (word, other) if len(word) <= len(other) else (other, word)
     if len(short) < 3 or short not in long or 3 * len(short) < len(long):
         return None

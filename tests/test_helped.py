@@ -24,7 +24,8 @@ WRONG += [
 # Helps that say where something goes in more words than its code, or that leave a choice.
 IN_WORDS = (
     "indent the lines", "write `x, y` or", "the first time, or", "write `and`", "write `i += 1`",
-    "`a if condition else b`", "begin a new line", "did you mean 'steps'", "write `@staticmethod",
+    "`a if condition else b`", "begin a new line", "did you mean 'steps'",
+    "write `@staticmethod", "write `not x`",
 )  # fmt: skip
 
 

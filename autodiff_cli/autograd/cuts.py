@@ -106,6 +106,8 @@ def _source_help(node: Node, native: bool) -> str:
     kept = _EXITS.sub("", inside)
     if kept != inside:
         return f"numbers have left the graph: write `{lead}{kept}` for `{text}`"
+    if text.startswith(("torch.tensor(", "tensor(")) and re.match(r"[^\W\d][^,]*$", inside):
+        return f"it is a copy: write `{inside}` for `{text}`"
     literal = f"`{lead}{inside}`" if inside.startswith("[") and inside.endswith("]") else ""
     if node.dtype.kind != "f":
         path = "torch." if text.startswith("torch.") else ""

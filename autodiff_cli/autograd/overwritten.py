@@ -5,6 +5,7 @@ Invariant: nothing is changed here; what is wrong is told as PyTorch tells it.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ..errors import AutodiffError, fault, labelled
@@ -54,9 +55,16 @@ def changed_since(node: Node, read: Node, overwritten: Any) -> AutodiffError:
     how-manyth change of it."""
     at, _, version, _ = overwritten
     where = labelled(at, "changed in place here") + labelled(node.span, "saved here")
-    said = shown(read)
     words = _modified(node, read, version)
-    return fault("E407 saved-was-changed", said, read.shape, node.op.name, words, labels=where)
+    help = "use the form that makes a new tensor, for example `x = x + 1` for `x += 1`"
+    text = read.span.text if read.span is not None and read is node else ""
+    if text and len(text) < 50 and "\n" not in text:
+        plain = text if re.fullmatch(r"[\w.]+(\(.*\))?", text) else f"({text})"
+        help = f"change a copy: write `{plain}.clone()` for `{text}`"
+    said = shown(read)
+    return fault(
+        "E407 saved-was-changed", said, read.shape, node.op.name, help, words, labels=where
+    )
 
 
 def _modified(node: Node, read: Node, version: int) -> str:

@@ -23,10 +23,15 @@ TRIES = 12  # changes that are tried before none is proposed
 _MEANT = re.compile(r"did you mean `")
 _NAMED = re.compile(r"`\.?(?:\w+\.)*([^\W\d]\w*)`")
 _NAMES = ("E201", "E202", "E203", "E207")
+_PARTS = re.compile(r"[^\W\d]\w*|\d+")
 _WORD = re.compile(r"[\w.]+")
 _CODE = re.compile(r"`([^`]+)`")
 _FOR = re.compile(r"`([^`]+)` for `([^`]+)`")
 _BEGIN = re.compile(r"begin the program with `([^`]+)`")
+_FIRST = re.compile(r"call `([^`]+)` first in `\w*\.?(\w+)`")
+_END = re.compile(r"add `([^`]+)` at the end of line (\d+)")
+_SAID = re.compile(r"did you mean|write")
+_STATEMENT = re.compile(r"(\w+ [-+*/]?= |(def|class|if|for|while|with) )")
 _TAKE_OUT = re.compile(r"remove (this|the spaces|the `)")
 
 
@@ -67,32 +72,77 @@ def edits_of(diagnostic: Diagnostic, source: Source) -> Iterator[Edit]:
         spans.insert(0, Span(source, low, high))
     for help in diagnostic.helps:
         for new, old in _FOR.findall(help):
-            at = text.find(old, max(0, spans[0].start - len(old)) if spans else 0)
-            at = text.find(old) if at < 0 else at
-            if at >= 0:
-                yield Edit(at, at + len(old), new)
-        for line in _BEGIN.findall(help):
-            yield Edit(0, 0, f"{line}\n")
+            places = [m.start() for m in re.finditer(rf"(?<!\w){re.escape(old)}(?!\w)", text)]
+            near = [at for at in places if any(s.start <= at < s.end for s in spans[:1])]
+            yield from (Edit(at, at + len(old), new) for at in [*near, *places])
+        for code, where in _FIRST.findall(help):
+            yield from (
+                Edit(m.end(), m.end(), f"{m[1]}{code}\n")
+                for m in re.finditer(rf"def {where}\(.*\n(?=([ \t]+))", text)
+            )
+        if "outside of the `with" in help:
+            yield from (
+                Edit(m.start(), m.end(), re.sub(rf"(?m)^{m[1]}[ \t]+", m[1], m[2]))
+                for m in re.finditer(r"(?m)^([ \t]*)with .*no_grad.*:\n((?:\1[ \t]+.*\n)+)", text)
+            )
+        for code in _BEGIN.findall(help):
+            yield Edit(0, 0, f"{code}\n")
+        for code, number in _END.findall(help):
+            at = len("".join(text.splitlines(True)[: int(number)]).rstrip("\n"))
+            yield Edit(at, at, code)
         if _TAKE_OUT.match(help):
             yield from (Edit(span.start, span.end, "") for span in spans)
-        for code in _CODE.findall(help) if "..." not in help else ():
-            for span in spans:
-                yield from _in_place(code, span, text)
+        for code in _CODE.findall(help) if "..." not in help and not _FOR.search(help) else ():
+            yield from _lines(code, spans, text)
+            if not _WORD.fullmatch(code) or _SAID.search(help):
+                yield from (edit for span in spans for edit in _in_place(code, span, text))
+                yield from _alike(code, spans, text)
 
 
 def _in_place(code: str, span: Span, text: str) -> Iterator[Edit]:
+    """Code for what is marked: a word for a word, an expression for one that has a word of it."""
+    if code.endswith("="):  # the name of an option, whose value stays
+        _, equals, value = span.text.partition("=")
+        yield from [Edit(span.start, span.end, code + value)] if equals else ()
+        return
     head, dot, name = code.rpartition(".")
     inside = not head or (dot and text[: span.start].endswith(f"{head}."))
     new = name if inside else code
-    if not new.isidentifier() or _WORD.fullmatch(span.text):
+    parts, own = set(_PARTS.findall(span.text)), set(_PARTS.findall(new))
+    fits = not parts or bool(parts & own)
+    if re.fullmatch(r"\w+|\w+=-?\d+", new):
+        fits = _WORD.fullmatch(span.text) is not None
+    if fits and not _STATEMENT.match(new):
         yield Edit(span.start, span.end, new)
-    if _WORD.fullmatch(new):
-        return
-    start, end = text.rfind("\n", 0, span.start) + 1, (text + "\n").index("\n", span.end)
-    indent = len(text[start:end]) - len(text[start:end].lstrip())
-    yield Edit(start + indent, end, new)
-    if new.endswith("="):  # the name of an option, whose value stays
-        yield Edit(span.start, span.end, new + span.text.partition("=")[2])
+
+
+def _lines(code: str, spans: list[Span], text: str) -> Iterator[Edit]:
+    """A statement for the marked line, when both begin alike, or for the line that assigns the
+    same name; a block around the marked line."""
+    for at, line in ((m.start(1), m[1]) for m in re.finditer(r"^[ \t]*(.+)$", text, re.M)):
+        marked = any(at <= s.start <= at + len(line) for s in spans[-1:] + spans[:1])
+        first = re.match(r"\w+", line)
+        if code.startswith("with ") and marked:
+            body = "" if not code.endswith(":") else f" {line}"
+            yield Edit(at, at + len(line), code + body)
+        elif first and re.match(rf"{first[0]}\b", code) and (marked or _STATEMENT.match(code)):
+            yield Edit(at, at + len(line), code)
+
+
+def _alike(code: str, spans: list[Span], text: str) -> Iterator[Edit]:
+    """An expression for the one of the same words that is marked; a call for one of the same
+    function with the same number of arguments, some of them the same."""
+    words = r"\W*".join(map(re.escape, re.findall(r"\w+", code)))
+    for m in re.finditer(rf"\b{words}\b", text) if words else ():
+        more = m[0].count("(") - m[0].count(")")
+        end = m.end() + len(re.match(rf"\){{0,{max(more, 0)}}}", text[m.end() :])[0])  # type: ignore[index]  # it matches all
+        if any(m.start() <= span.start <= end for span in spans):
+            yield Edit(m.start(), end, code)
+    called = re.fullmatch(r"([\w.]+)\((.*)\)", code)
+    for m in re.finditer(rf"{re.escape(called[1])}\(([^()]*)\)", text) if called else ():
+        new, old = (re.split(r"\s*,\s*", part) for part in (called[2], m[1]))  # type: ignore[index]  # as above
+        if len(new) == len(old) > 1 and any(map(str.__eq__, new, old)):
+            yield Edit(m.start(), m.end(), code)
 
 
 def corrected(source: Source, run: Callable[[Source], Any]) -> tuple[Any, Source]:
@@ -117,18 +167,21 @@ def proposed(report: Any, source: Source, run: Callable[[Source], Any]) -> Sourc
     for diagnostic in [error.diagnostic, *report.warnings] if error else report.warnings:
         for edit in islice(edits_of(diagnostic, source), TRIES):
             changed = Source(applied(source.text, [edit]), source.name)
-            lines = changed.text.count("\n") - source.text.count("\n")
-            if _further(report, run(changed), lines):
+            if _further(report, run(changed), source.text, changed.text):
                 return changed
     return None
 
 
-def _further(before: Any, after: Any, lines: int) -> bool:
+def _further(before: Any, after: Any, old_text: str, new_text: str) -> bool:
     if after.error is None:
         return before.error is not None or len(after.warnings) < len(before.warnings)
-    line, old = (e.span.line if e and e.span else 0 for e in (after.error, before.error))
-    found = before.error and before.error.code in _NAMES and after.error.code not in _NAMES
-    return before.error is not None and line + bool(found) > old + lines
+    if before.error is None:
+        return False
+    lines, shift = new_text.count("\n") - old_text.count("\n"), len(new_text) - len(old_text)
+    line, old = (e.span.line if e.span else 0 for e in (after.error, before.error))
+    column, first = (e.span.column if e.span else 0 for e in (after.error, before.error))
+    found = before.error.code in _NAMES and after.error.code not in _NAMES
+    return line > old + lines or (line == old + lines and (found or column > first + max(shift, 0)))
 
 
 def _edits(report: Any, source: Source) -> list[Edit]:

@@ -15,11 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..errors import Diagnostic
 from .dtypes import FLOAT64
 
 if TYPE_CHECKING:
-    from ..errors import AutodiffError, Diagnostic
+    from ..errors import AutodiffError
     from ..source import Span
+
+
+MOST_WARNINGS = 100
 
 
 class Run:
@@ -131,6 +135,12 @@ class State(Run, local):
         self.observers: list[Callable[[Any], None]] = []
         self.results: list[Callable[[Any, Any], None]] = []
         self.observer: Any = None
+
+    def warn(self, code: str, message: str, help: str) -> None:
+        """Warn of what is being evaluated, once a place."""
+        warning = Diagnostic(code, message, self.span, helps=(help,), severity="warning")
+        if warning not in self.warnings and len(self.warnings) < MOST_WARNINGS:
+            self.warnings.append(warning)
 
     def reset(self) -> None:
         """A program begins; who watches it has said so before."""

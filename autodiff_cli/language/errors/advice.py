@@ -21,10 +21,12 @@ from ..syntax import tree as syntax
 
 LONGEST = 50
 _NOT_RESHAPED = re.compile(r"^cannot reshape \(.*?\) with (\d+) elements? into \((.*?)\)")
+_MISSED = re.compile(r"^`\w+_loss` misses its argument `(\w+)`")
 _MISSED_DIM = re.compile(r"misses its argument `dim`")
 _DIM = re.compile(r"^dim (-?\d+) is out of range")
 _LINEAR = re.compile(r"^`linear` cannot apply a weight of shape \((\d+), \d+\) .* got (\d+)$")
 _CHANNELS = re.compile(r"with groups=1: it takes (\d+) channels?, the input has (\d+)$")
+_TARGETS = re.compile(r"needs targets of shape \((\d+),\), got \(")
 _UNKNOWN = re.compile(r"unexpected keyword argument `(\w+)`")
 _NAMED = re.compile(r"\bargument `(\w+)`")
 _DTYPE = re.compile(r"must be a dtype .* not str '((?:float|int|uint)\d+|bool)'$")
@@ -71,6 +73,26 @@ def _own_words(
             f"for this input make the layer with {found[2]} input channel"
             f"{'' if found[2] == '1' else 's'}, or give it an input of {found[1]}"
         )  # fmt: skip
+    if code == "E208" and message.endswith(" cannot be iterated over") and "method" in message:
+        for part, value in zip(tree.args, args, strict=False):
+            if isinstance(part, syntax.Attribute) and not isinstance(value, Tensor):
+                return f"call it: write `{part.span.text}()` for `{part.span.text}`"
+    if code == "E306" and message.startswith("only floating point tensors can require"):
+        return _floating(tree, args, name, text)
+    if code == "E208" and message.startswith("the namespace "):
+        path, dot, last = tree.func.span.text.rpartition(".")
+        return meant_in(f"{path}{dot}", last, error.diagnostic.helps[0][8:].split(", "))
+    if code == "E304" and text.startswith(f"{name}.permute("):
+        dims = ", ".join(map(str, range(len(first.shape))))
+        return f"give each dim once: write `{name}.permute({dims})` for `{text}`"
+    if code == "E406" and text.endswith(".backward()"):
+        kept = f"{text[:-1]}retain_graph=True)"
+        return f"write `{kept}` for `{text}` the first time, or compute the loss again"
+    if code == "E203" and text.endswith(".cuda()"):
+        return f"there is only the CPU: write `{name}` for `{text}`"
+    missed = _MISSED.search(message)
+    if code == "E205" and missed and tree.args and not isinstance(tree.args[-1], syntax.Starred):
+        return f"{missed[1]} is missing: write `{text[:-1]}, {missed[1]})`"
     called = isinstance(tree.func, syntax.Attribute) and text.endswith("()")
     if called and code == "E208" and message.endswith("cannot be called"):
         return f"it is a value, not a method: write `{text[:-2]}`"
@@ -110,6 +132,26 @@ def _own_words(
     return ""
 
 
+def meant_in(path: str, word: str, names: list[str]) -> str:
+    """The name that was meant of a module, else some of what it has."""
+    close = suggest(word, names, 1)
+    some = f"it has: {', '.join(names[:12])}"
+    return f"write `{path}{close[0]}` for `{path}{word}`" if close else some
+
+
+def _floating(tree: syntax.Call, args: list[Any], name: str, text: str) -> str:
+    """Whole numbers that require grad, as floats."""
+    if text.endswith(".requires_grad_()"):
+        return f"write `{name}.float().requires_grad_()`"
+    if "requires_grad" in text and "dtype" not in text:
+        path = "torch." if text.startswith("torch.") else ""
+        return f"write `{text[:-1]}, dtype={path}float32)`"
+    if tree.args and args and isinstance(args[0], Tensor):
+        first = syntax.operand(tree.args[0])
+        return f"write `{first}.float()` for `{first}`"
+    return ""
+
+
 def _fitting(message: str, tree: syntax.Call, args: list[Any]) -> str:
     """The operand of a loss in the dtype or shape that it needs."""
     given = [
@@ -123,6 +165,9 @@ def _fitting(message: str, tree: syntax.Call, args: list[Any]) -> str:
             if value.dtype.kind == "f" if not floats else value.dtype.kind != "f":
                 last = name if floats or "index" in message else given[-1][0]
                 return f"write `{last}.{'float' if floats else 'long'}()` for `{last}`"
+    wanted = _TARGETS.search(message)
+    if wanted and given and given[-1][1].node.numel == int(wanted[1]) == given[-1][1].shape[0]:
+        return f"write `{given[-1][0]}.flatten()` for `{given[-1][0]}`"
     if "of one shape, got" in message and len(given) > 1:
         (first, x), (second, y) = given[:2]
         if x.node.numel == y.node.numel:
@@ -310,6 +355,8 @@ def _in_a_list(error: AutodiffError, tree: syntax.Call) -> None:
 
 
 def _suggest(error: AutodiffError, name: str) -> None:
-    close = suggest(name, _names(error))
+    names = _names(error)
+    initials = "".join(part[:1] for part in name.split("_"))
+    close = suggest(name, names) or [n for n in names if n == initials]
     if close:
         error.amend(helps=(f"did you mean `{close[0]}=`?", *error.diagnostic.helps))

@@ -50,7 +50,7 @@ def placed_attribute(error: AutodiffError, tree: syntax.Attribute, value: Any) -
 def _not_yet(error: AutodiffError, tree: syntax.Node, value: Any) -> AutodiffError:
     name = syntax.operand(tree) if shown_name(tree) else ""
     if name and type(value) in (list, tuple) and value and isinstance(value[0], Tensor):
-        error.amend(helps=(f"it has {len(value)} items: the first is `{name}[0]`",))
+        error.amend(helps=(f"it has {len(value)} items: write `{name}[0]` for `{name}`",))
     elif name and error.message.startswith("the function "):
         error.amend(helps=(f"call it: `{name}()`",))
     return error
@@ -79,6 +79,8 @@ def placed_operator(
         name = shown_name(part)
         if error.code == "E208" and name and value is None and isinstance(part, syntax.Call):
             error.amend(helps=(f"`{name}` gives None: end its function with `return`",))
+        elif error.code == "E208" and name and type(value) is list and STATE.python:
+            error.amend(helps=(f"a list is no tensor: write `torch.tensor({name})` for `{name}`",))
         elif error.code == "E208" and name and isinstance(value, Results):
             fields = " or ".join(f"`{syntax.operand(part)}.{field}`" for field in value.fields)
             error.amend(helps=(f"it is several tensors: write {fields}",))

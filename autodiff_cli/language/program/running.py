@@ -580,6 +580,7 @@ def report_of(program: Program) -> Report:
             program.check_finite(report)
             STATE.warnings += slips(program.tree, report.graph)
     except AutodiffError as error:
+        STATE.warnings += slips(program.tree, None)
         ended(error)
         if STATE.python:
             from ..values.exceptions import note_words

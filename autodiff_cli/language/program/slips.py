@@ -67,6 +67,7 @@ def _stretched(node: Node) -> Diagnostic:
     span = column.span
     name = "" if span is None else span.assigned or span.text
     plain = name if name.isidentifier() else f"({name})"
+    help = f"make them one shape: write `{plain}.squeeze(1)` for `{name}`"
     return Diagnostic(
         "W302",
         f"({size},) and ({size}, 1) broadcast to ({size}, {size}): every number is compared with "
@@ -75,7 +76,7 @@ def _stretched(node: Node) -> Diagnostic:
         labels=tuple(
             Label(x.span, f"{x.shape}") for x in operands if x.span not in (None, node.span)
         ),
-        helps=(f"make them one shape: `{plain}.squeeze(1)`" if name else "squeeze(1) the column",),
+        helps=(help if name else "squeeze(1) the column",),
         severity="warning",
     )
 

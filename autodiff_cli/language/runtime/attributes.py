@@ -17,7 +17,7 @@ from ...autograd import calls, gradients
 from ...autograd.handles import wrap_view
 from ...autograd.tensor import Array, GradSlot, Tensor, as_array
 from ...autograd.views import base_of, first_place, single
-from ...errors import AutodiffError, Diagnostic, fail, fault, refused
+from ...errors import AutodiffError, fail, fault, refused
 from ...graph.dtypes import is_float
 from ...graph.node import Node
 from ...graph.op import LEAF, OUTPUT, Op, cast, constant, number, value_of
@@ -86,13 +86,11 @@ def get_attribute(value: Any, name: str) -> Any:
         if getter is not None:
             return getter(value)
         close = suggest(name, list(table))
-        raise fail(
-            "E207",
-            f"{kind_of(value)} has no attribute `{name}`",
-            help=f"did you mean `.{close[0]}`?"
-            if close
-            else f"it has: {', '.join(sorted(table)[:12])}",
-        )
+        help = f"it has: {', '.join(sorted(table)[:12])}"
+        if name == "backward" and isinstance(value, int | float):
+            help = "a number has no graph: leave out the `.item()` that made it"
+        help = f"did you mean `.{close[0]}`?" if close else help
+        raise fail("E207", f"{kind_of(value)} has no attribute `{name}`", help=help)
     raise no_attribute(value, name)
 
 
@@ -181,18 +179,13 @@ def _is_free(module: Namespace, name: str) -> bool:
 # -- tensors --------------------------------------------------------------------------------------
 
 
-MOST_WARNINGS = 100
-
-
 def _grad(tensor: Tensor) -> Any:
     for hook in STATE.grad_read:
         hook()
     node = tensor.looked_at
     if node.requires_grad and node.op is not LEAF and not isinstance(tensor.accumulator, GradSlot):
         words = "the gradient of a result is not kept, `.grad` is None"
-        warning = Diagnostic("W403", words, STATE.span, helps=(_kept(node),), severity="warning")
-        if warning not in STATE.warnings and len(STATE.warnings) < MOST_WARNINGS:
-            STATE.warnings.append(warning)
+        STATE.warn("W403", words, _kept(node))
         return None
     return tensor.grad
 

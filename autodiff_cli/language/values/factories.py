@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from typing import Any
 
@@ -42,10 +43,22 @@ def make_tensor(
         kind = _dtype_of_numpy(data)
     wanted = flag("requires_grad", requires_grad)
     if isinstance(data, Tensor):
+        if data.requires_grad and STATE.grad:
+            _warn_of_copy()
         array = taken_out(data.node, np.array(value_of(data.node), dtype=kind))
     else:
         array = array_of(_numbers(data), kind)
     return with_grad(array, wanted)
+
+
+def _warn_of_copy() -> None:
+    """W402 for `torch.tensor(x)` where that ends a graph."""
+    text = "" if STATE.span is None else STATE.span.text
+    inside = text[text.find("(") + 1 : -1]
+    help = "leave it out, or write `.detach().clone()` if a constant is meant"
+    if re.fullmatch(r"[\w.]*tensor\([^\W\d][^,\n]*\)", text):
+        help = f"write `{inside}` for `{text}`; if a constant is meant, say `.detach().clone()`"
+    STATE.warn("W402", "a copy of a tensor has no history: gradients end here", help)
 
 
 def _dtype_of_numpy(data: Any) -> np.dtype | None:

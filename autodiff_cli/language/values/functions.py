@@ -24,7 +24,17 @@ from .housekeeping import count_step
 from .operations import count_nested
 from .plain_operands import refuse_plain
 from .providers import from_above
-from .values import Builtin, GradMode, Method, OpFunction, Scope, TypeName, UserFunction, switch
+from .values import (
+    Builtin,
+    GradMode,
+    Method,
+    Namespace,
+    OpFunction,
+    Scope,
+    TypeName,
+    UserFunction,
+    switch,
+)
 
 
 class Parameters:
@@ -106,13 +116,20 @@ class Parameters:
         error = fail(
             "E205",
             f"`{function.name}` {message}",
-            help=f"it is defined as `{self.describe(function.name)}`",
+            help=self._defined(function, message),
         )
         error.callee = self.called
         return error
 
-    def describe(self, name: str) -> str:
-        parts = list(self.positional)
+    def _defined(self, function: UserFunction, message: str) -> str:
+        own, full = self.describe(function.name), self.describe(function.name, "self")
+        text = "" if self.tree is None else self.tree.span.text
+        if "self." in text and "self" not in self.names and "but" in message:
+            return f"it is a method: write `{full}` for `{own}`"
+        return f"it is defined as `{own}`"
+
+    def describe(self, name: str, *first: str) -> str:
+        parts = [*first, *self.positional]
         if self.rest is not None:
             parts.append("*" + self.rest)
         elif self.keyword:
@@ -175,7 +192,10 @@ def call_value(
         plain = from_above("values.arrays.plain")
         made = guarded(callee.name, callee.type, [plain(args[0])], {})
         return from_above("values.arrays.given_back")(made)
-    raise fault("E208 not-function-cannot-called", kind_of(callee))
+    help = "write `*` between two factors: `2 * (x + 1)`"
+    if isinstance(callee, Namespace):
+        help = f"it has: {', '.join(from_above('runtime.names.names_of')(callee))}"
+    raise fault("E208 not-function-cannot-called", kind_of(callee), help)
 
 
 def _wrapped(

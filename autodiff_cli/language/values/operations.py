@@ -388,7 +388,7 @@ def _items(value: Any) -> Any:
     raise fail(
         "E208",
         f"{kind_of(value)} cannot be iterated over",
-        help="call it: write `()` after its name"
+        help="call it: `()` after its name"
         if called
         else "loop over range(n), a list, a tuple or the rows of a tensor",
         notes=(f"PyTorch: {words}",),

@@ -9,6 +9,7 @@ No name of a program is ever looked up as an attribute of Python. See docs/decis
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from types import MethodType
 from typing import Any
@@ -407,6 +408,11 @@ class Object(Instance):
         close = suggest(name, [*(n for part in parts for n in part), *self.fields, *cls.flat])
         has = f"it has: {', '.join([*self.fields][:12])}" if self.fields else _has(cls)
         help = f"did you mean `.{close[0]}`?" if close else has
+        made = getattr(cls.flat.get("__init__"), "params", None)
+        text = "" if made is None or made.tree is None else made.tree.span.text
+        line = re.search(rf"(?m)^[ \t]+({name} = .+)$", text)
+        if line:
+            help = f"there it is a name of `__init__` only: write `self.{line[1]}` for `{line[1]}`"
         raise fault("E207 no-attribute-of-instance", cls.name, name, help)
 
     def set_attribute(self, name: str, value: Any) -> None:
