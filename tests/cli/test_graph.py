@@ -226,3 +226,19 @@ def test_errors(cli):
     assert (result.code, json.loads(result.out)["error"]["code"]) == (3, "E201")
     assert cli("graph", stdin_tty=True).code == 2
     assert cli("graph", "demo.expr", "demo.expr", "-f", "mermaid").out == DEMO * 2
+
+
+def test_trees_of_the_nodes_nearest_to_the_result(cli) -> None:
+    text = "x = 2; y = 3; loss = exp(sin(x * y) + cos(x))"
+    for most, left in (("2", "more operand"), ("4", "more operand"), ("20", "")):
+        shown = cli("graph", "-e", text, "--max-nodes", most).out
+        assert shown.startswith("exp(") and "too many" not in shown
+        assert (left in shown) if left else ("more" not in shown)
+    assert len(cli("graph", "-e", text, "--max-nodes", "2").out.splitlines()) < len(
+        cli("graph", "-e", text, "--max-nodes", "4").out.splitlines()
+    )
+
+
+def test_products_of_matrices_in_numpys_name(cli) -> None:
+    out = cli("-e", "A = [[1, 2], [3, 4]]; loss = sum(np.dot(A, A))").out
+    assert "loss = 54.0" in out and "A.grad = [[7.0, 11.0], [9.0, 13.0]]" in out

@@ -152,3 +152,8 @@ def test_nothing_is_left_behind_for_the_next_run(cli, programs) -> None:
     cli("why", "w", "cut.py")
     assert not (STATE.observers or STATE.attempts or STATE.readers)
     assert cli("run", "-e", "x = 3; loss = x**2").out.endswith("x.grad = 6.0  # ()\n")
+
+
+def test_a_name_of_a_file_that_is_not_there_is_no_name(cli) -> None:
+    result = cli("why", "nothing.expr", tty=True)
+    assert result.code == 3 and "put a name before it: `why w nothing.expr`" in result.err

@@ -138,8 +138,8 @@ class Graphs(Runner):
         values, env = self.values, self.env
         width = self.look().width if self.form == "rich" else 10_000
         rows = tree_of(
-            report, most=self._most(), all=values["all"], width=width - 1,
-            precision=values["precision"],
+            report, most=MOST, near=values["max_nodes"] is not None, all=values["all"],
+            width=width - 1, precision=values["precision"],
         )  # fmt: skip
         if self.form == "rich":
             if several:

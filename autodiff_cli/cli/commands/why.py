@@ -38,8 +38,8 @@ def why(values: dict[str, Any], words: list[str], env: Environment) -> int:
         )
         return Exit.USAGE
     name, *files = words
-    alone = not files and not values["expr"] and isfile(name)
-    if alone and (is_terminal(env.stdin) or name.endswith((".expr", ".py"))):
+    alone = not files and not values["expr"]
+    if alone and (name.endswith((".expr", ".py")) or (is_terminal(env.stdin) and isfile(name))):
         env.complain(f"whose gradient? `{name}` is a file", f"put a name before it: `why w {name}`")
         return Exit.PROGRAM  # as for any name that there is not
     name = name.removesuffix(".grad")

@@ -40,9 +40,9 @@ NUMPY: dict[str, str] = {
     "fix": "trunc", "clip": "clamp", "array_split": "tensor_split", "split": "tensor_split",
     "vecdot": "linalg.vecdot", "inv": "linalg.inv", "norm": "linalg.norm", "det": "linalg.det",
     "solve": "linalg.solve", "ascontiguousarray": "contiguous", "row_stack": "vstack",
-    "max": "amax", "min": "amin",
+    "max": "amax", "min": "amin", "dot": "matmul",
 }  # fmt: skip
-_NOT_BARE = "split transpose sum mean max min norm inv det solve mod vecdot"
+_NOT_BARE = "split transpose sum mean max min norm inv det solve mod vecdot dot"
 NUMPY_ONLY_BARE = frozenset(NUMPY) - set(_NOT_BARE.split())
 
 

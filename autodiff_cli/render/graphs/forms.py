@@ -200,14 +200,17 @@ def _given(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def tree_of(
-    found: Drawing, *, most: int | None, all: bool, width: int, precision: int = 6
+    found: Drawing, *, most: int, near: bool, all: bool, width: int, precision: int = 6
 ) -> list[Row]:
-    """Rows of the drawing as a tree; values and gradients stand below their node."""
+    """Rows of the drawing as a tree, `near` only of nodes that were drawn; values and gradients
+    stand below their node."""
     assert found.outline is not None
     deep = everything(width)
-    limit = 1 << 60 if most is None else most
+    limit = 1 << 60 if near else most
     bounds = deep if all else Bounds(limit, 5000, deep.depth, False, " (--all, --max-nodes)", "")
-    return Tree(found.outline, bounds, _remarks(found.by_node, found.root, precision)).draw()
+    tree = Tree(found.outline, bounds, _remarks(found.by_node, found.root, precision))
+    tree.drawn = found.by_node if near and not all else None
+    return tree.draw()
 
 
 def _remarks(vertices: dict[Any, Vertex], root: str, precision: int) -> Callable[[Any], list[str]]:

@@ -7,7 +7,7 @@ are bounded whatever the graph.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -55,13 +55,15 @@ Remarks = Callable[["Node"], list[str]]
 @dataclass(eq=False)
 class Tree:
     """Makes the rows of one outline; `remarks` gives further lines of a node, `column` what
-    stands for its shape, `number` writes the value of the root."""
+    stands for its shape, `number` writes the value of the root, `drawn` has the nodes that are not
+    left out (None: all)."""
 
     outline: Outline
     bounds: Bounds
     remarks: Remarks | None = None
     column: Callable[[Node, str], str] | None = None
     number: Callable[[Any], str] = lambda value: format_number(value.item())
+    drawn: Container[Node] | None = None
     expanded: set[Node] = field(default_factory=set)
     rows: list[Row] = field(default_factory=list)
 
@@ -112,14 +114,18 @@ class Tree:
     def _children(self, node: Node) -> list[tuple[Node | None, str | None]]:
         """Operands that carry gradients; the others as one count, or one by one."""
         children: list[tuple[Node | None, str | None]] = []
-        constants = 0
+        constants = further = 0
         for child, name, carries in self.outline.inputs(node):
-            if carries or self.bounds.constants:
+            if carries and self.drawn is not None and child not in self.drawn:
+                further += 1
+            elif carries or self.bounds.constants:
                 children.append((child, name))
             else:
                 constants += 1
         if constants:
             children.append((None, f"· {format_count(constants, 'constant')}"))
+        if further:
+            children.append((None, f"… {format_count(further, 'more operand')}"))
         return children
 
     def _shallow(
