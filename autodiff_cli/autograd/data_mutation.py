@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..graph.node import Node
-from ..graph.op import OUTPUT, output
+from ..graph.op import LEAF, OUTPUT, output
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode
 from ..graph.walk import bodies, bottom_up, walk
@@ -65,14 +65,14 @@ def _now(node: Any, saved: bool, read: Node, reader: Node, since: int) -> Any:
             return now  # unpacked, as it is
         if now is not node and (memory or saved) and not kept(by, reader, read):
             return _now(now, saved, read, reader, since) if now.shape == node.shape else node
-    level = node.op.key == "level"
-    if not (node.op is OUTPUT or node.op.view or level):
+    level, leaf = node.op.key == "level", node.op is LEAF and bool(node.inputs)
+    if not (node.op is OUTPUT or node.op.view or level or leaf):
         return node
-    base = node.args[0]
+    base = node.inputs[0] if leaf else node.args[0]
     now = _now(base, saved and level, read, reader, since)
     if now is base:
         return node
-    if level:
+    if level or leaf:
         return now
     if node.op is OUTPUT:
         return now[node.args[1]] if type(now) is tuple else node

@@ -420,7 +420,12 @@ class Tensor:
         mark_overwritten(old, by, version)
         storage = self.storage
         if storage is not None:
-            if not any(step[0].key == "data_alias" for step in self.steps):
+            steps = tuple(self.steps)
+            counted = [i for i, step in enumerate(steps) if step[0].key == "data_alias"]
+            for step in steps[counted[-1] :] if counted else ():
+                if (apart := storage.apart.get(id(step))) is not None:
+                    mark_overwritten(apart[1], by, version)
+            if not counted:
                 mark_overwritten(storage.node, by, version)
                 if storage.part is not None:
                     mark_overwritten(storage.part[0], by, version)
