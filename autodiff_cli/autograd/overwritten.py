@@ -91,9 +91,15 @@ def _plain_name(node: Node) -> str:
 
 def overwritten_at(node: Node) -> Any:
     """Where and by which node the memory of a node was changed in place; None if it was not."""
+    since = node.seq
     while True:
-        if node.marks is not None and node.marks.overwritten is not None:
-            return node.marks.overwritten
+        marks = node.marks
+        change = None if marks is None else marks.overwritten
+        if change is None and marks is not None and marks.replaced is not None:
+            now = marks.replaced[0].node.marks  # of what the same tensor has since
+            change = None if now is None else now.overwritten
+        if change is not None:
+            return change if change[3] > since else None
         cast_for_op = node.op is CAST and node.handle is None  # what is saved is not the copy
         viewed = node.op.view and "own counter" not in node.op.properties
         if node.op is OUTPUT or viewed or cast_for_op:

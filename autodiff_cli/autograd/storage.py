@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..graph.node import Node
@@ -89,7 +89,8 @@ class Storage:
         """Let rules that read what the memory held see what it will hold."""
         if self.content is None:
             self.content = Content(self.node)
-        data_mutation.note(self.node, self.content, by=by)
+        for node in _undetached(self.node):
+            data_mutation.note(node, self.content, by=by)
         if self.part is not None:
             node, steps = self.part
             data_mutation.note(node, Part(self, steps), by=by)
@@ -97,6 +98,14 @@ class Storage:
     def set_apart(self, step: Step, node: Node) -> None:
         """Give what a detaching step shows a history of its own."""
         self.apart[id(step)] = (step, node, self.version)
+
+
+def _undetached(node: Node) -> Iterator[Node]:
+    """A node, and what it was before it was detached or had other values, in the same memory."""
+    yield node
+    while node.op.key in ("detach", "with_value"):
+        node = node.args[0]
+        yield node
 
 
 def mark_overwritten(node: Node, by: Node | None, version: int) -> None:
@@ -108,16 +117,20 @@ def mark_overwritten(node: Node, by: Node | None, version: int) -> None:
     if by is not None and not by.requires_grad:
         by = None  # no backward comes to it: nodes of steps long ago would hold all later ones
     change = (STATE.span, by, version, Node.counter())
-    for same in data_mutation.same_memory(node):
-        same.mark().overwritten = change
+    for whole in _undetached(node):
+        for same in data_mutation.same_memory(whole):
+            same.mark().overwritten = change
     STATE.overwriting = True  # from now on saved values are checked
 
 
 def renewed(old: Node, value: Any) -> Node:
-    """The same leaf with another value, an array or a node: its hooks stay."""
+    """The same leaf with another value, an array or a node: its hooks stay, and who has saved an
+    older one finds the last change here."""
     node = leaf(value, old.args[0], True)
     if old.marks is not None:
-        node.mark().hooks, node.mark().context = old.marks.hooks, old.marks.context
+        marks, before = node.mark(), old.marks
+        marks.hooks, marks.context = before.hooks, before.context
+        marks.overwritten = before.overwritten
     return node
 
 

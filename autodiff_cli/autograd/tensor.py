@@ -334,7 +334,9 @@ class Tensor:
             old.mark().detached = True
         self._node = node = F.detach(old)
         node.handle = ref(self)
-        if self.storage is not None and not self.steps:
+        if self.storage is not None and self.steps:
+            self.storage.set_apart(self.steps.last, node)
+        elif self.storage is not None:
             self.storage.node = node
 
     def retain_grad(self) -> None:
