@@ -38,6 +38,8 @@ from .variables import forget_passes, newest, quoted
 
 SMALL = 1024  # results below this size are copied without asking whose memory they are
 
+HANDED, EXHAUSTION = Handed(), Exhaustion("the program")
+
 LOSS = "loss"  # the objective of programs that are not asked for another
 
 Arrays = dict[str, np.ndarray]
@@ -134,6 +136,7 @@ class Compiled:
             )
             before |= assigned_names([statement])[0]
         self.arguments = sorted(used)
+        self.seeds = "seed" not in used | self.assigned
         self.pure = True  # whether it has called nothing so far that does more than compute
         self.constants = {name: self._array(name, a) for name, a in (constants or {}).items()}
         self.plans: dict[Key, Replayed | None] = {}
@@ -154,13 +157,13 @@ class Compiled:
             AutodiffError: E205 for a name the program does not have, and whatever the program does
             wrong.
         """
-        with Handed(), Exhaustion("the program"):
+        with HANDED, EXHAUSTION:
             return self._call(vector, arrays)
 
     def _call(self, vector: tuple[object, ...], arrays: dict[str, object]) -> Any:
-        seed = self.wishes.seed
-        if "seed" in arrays and "seed" not in self.assigned and "seed" not in self.arguments:
-            seed = arrays.pop("seed")  # type: ignore[assignment]  # looked at where it is used
+        seed: Any = self.wishes.seed
+        if self.seeds:
+            seed = arrays.pop("seed", seed)
         given = {name: self._array(name, value) for name, value in arrays.items()}
         if self.constants:
             given = {**self.constants, **given}
@@ -178,12 +181,11 @@ class Compiled:
                     self.plans[key] = self.plans.pop(key, known)
             names, values, kept = known.names, known.recording.run(inputs), known.kept
         values = self._own(values, kept, inputs)
-        found = len(values) - len(self.aux)
         chosen = Blocks(names, self.bare is not None, bool(self.vmap))
-        answer = self.kind.answer(chosen, values[:found])
         if not self.aux:
-            return answer
-        rest = values[found:]
+            return self.kind.answer(chosen, values)
+        found = len(values) - len(self.aux)
+        answer, rest = self.kind.answer(chosen, values[:found]), values[found:]
         bare = isinstance(self.wishes.aux, str)
         return answer, rest[0] if bare else dict(zip(self.aux, rest, strict=True))
 
