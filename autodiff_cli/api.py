@@ -63,6 +63,11 @@ _COMMON = """
 """
 
 Program = str | PathLike[str] | Source
+_RAISES = """\
+Raises:
+    AutodiffError: at once on a syntax error or a wrong argument, by a call on whatever else goes
+    wrong; also a ValueError, TypeError or KeyError where Python or NumPy raise those."""
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -70,7 +75,8 @@ def _complete(function: F) -> F:
     """Write out what the docstrings of functions of arrays have in common, and hand over what
     goes wrong."""
     common = indent(dedent(_COMMON[1:]), "    ")
-    function.__doc__ = cleandoc(function.__doc__ or "").replace("    COMMON\n", common)
+    doc = cleandoc(function.__doc__ or "").replace("    COMMON\n", common)
+    function.__doc__ = f"{doc}\n\n{_RAISES}"
     return Handed()(function)
 
 
@@ -226,9 +232,6 @@ def value(program: Program, of: str = "loss", **given: Any) -> Callable[..., Any
 
     Returns:
         `f(**arrays) -> value`: a number for a single one, else an array.
-
-    Raises:
-        AutodiffError: on a syntax error.
     """
     return _function(program, None, of, Value(), given)
 
@@ -244,9 +247,6 @@ def value_and_grad(
 
     Returns:
         `f(**arrays) -> (value, {name: gradient})`; `float32` arrays stay `float32`.
-
-    Raises:
-        AutodiffError: on a syntax error.
     """
     return _function(program, wrt, loss, ValueAndGrad(), given)
 
@@ -264,9 +264,6 @@ def jacobian(
     Returns:
         `f(**arrays) -> {name: block}`, a block of the shape of the tensor followed by that of the
         array.
-
-    Raises:
-        AutodiffError: on a syntax error, E205 for another mode.
 
     >>> J = jacobian("y = tanh(W @ x)", wrt="x", of="y")
     >>> J(x=np.ones(4), W=np.ones((3, 4))).shape
@@ -288,9 +285,6 @@ def hessian(
         `f(**arrays) -> {name: {name: block}}`, a block of the shape of the first array followed by
         that of the second.
 
-    Raises:
-        AutodiffError: on a syntax error.
-
     >>> H = hessian("loss = sum(tanh(W @ x)**2)", wrt="x", W=np.ones((3, 4)))
     >>> H(x=np.ones(4)).shape
     (4, 4)
@@ -308,9 +302,6 @@ def hvp(program: Program, wrt: Names = None, of: str = "loss", **given: Any) -> 
     Returns:
         `f(vector, **arrays) -> {name: product}`. The vector is a dict of arrays by name, in the
         shapes of the variables (one that is left out is zero), or one array for a single name.
-
-    Raises:
-        AutodiffError: on a syntax error.
     """
     return _function(program, wrt, of, Hvp(), given)
 
@@ -327,9 +318,6 @@ def jvp(
     Returns:
         `f(direction, **arrays) -> (value, change)`, both of the shape of the tensor. The direction
         is a dict of arrays by name (one that is left out is zero), or one array for a single name.
-
-    Raises:
-        AutodiffError: on a syntax error.
     """
     return _function(program, wrt, of, Jvp(), given)
 
@@ -345,9 +333,6 @@ def vjp(
 
     Returns:
         `f(vector, **arrays) -> (value, {name: product})`; the vector is one array.
-
-    Raises:
-        AutodiffError: on a syntax error.
     """
     return _function(program, wrt, of, Vjp(), given)
 
