@@ -204,8 +204,12 @@ def _usage(error: click.ClickException, command: str, env: Environment) -> int:
         message = f"there is no option `{printable(error.option_name, 200)}`"
         params = [] if context is None else context.command.params
         known = ["--version", *(flag for param in params for flag in param.opts)]
-        close = suggest(error.option_name, [f for f in known if f.startswith("--")])
-        hints += did_you_mean(close)
+        word = error.option_name.lstrip("-")
+        options = load_command(command).options if command in COMMANDS else ()
+        valued = [o.flags[-1] for o in options if word in getattr(o.convert, "words", ())]
+        close = [f"{flag} {word}" for flag in valued]
+        close += suggest(error.option_name, [f for f in known if f.startswith("--")])
+        hints += did_you_mean(close[:3])
     path = f"autodiff {command}" if command in COMMANDS else "autodiff"
     hints.append(f"`{path} --help` lists the options")
     env.complain(printable(message, 1000), *hints)

@@ -101,6 +101,10 @@ class _Builder:
         self.useful = leading_to(units.list, {variable.node for variable in self.wanted})
         self.grouped = len(units.list) > MOST_STEPS and not request.every
         self.units = by_statement(units, set(self.names.bound)) if self.grouped else units.list
+        self.folded = {  # names that stand for several values at once
+            self.names.of.get(node, "").partition("#")[0]
+            for unit in self.units if unit.times > 1 for node in unit.nodes
+        }  # fmt: skip
         self.numbers = {unit: len(self.units) - at for at, unit in enumerate(self.units)}
         self.makers = {node: unit for unit in self.units for node in unit.nodes}
         self.paths = self._paths()
@@ -189,9 +193,10 @@ class _Builder:
         return self.recording.results.get(node, [])
 
     def _called(self, node: Node) -> str:
-        """The name of a node; the values of one name are not told apart where statements are."""
+        """The name of a node; the values of one name are not told apart where steps are folded."""
         name = self.names.of.get(node, "")
-        return name.partition("#")[0] if self.grouped and node.op is not LEAF else name
+        base = name.partition("#")[0]
+        return base if base in self.folded and node.op is not LEAF else name
 
     # -- parts --------------------------------------------------------------------------------
 
@@ -205,11 +210,13 @@ class _Builder:
         made = self._made(head)
         first = made[0] if made else head
         expression = self._expression(head)
-        if self.grouped and unit.span is not None:
+        merged = self.grouped and (self.folded or len(unit.nodes) > 1)
+        if merged and unit.span is not None:
             source = _one_line(unit.span.text)
             name = self._called(first)
-            if source.startswith(name) and source[len(name) :].lstrip()[:1] == "=":
-                source = source[len(name) :].lstrip()[1:].lstrip()
+            base = name.partition("#")[0]
+            if source.startswith(base) and source[len(base) :].lstrip()[:1] == "=":
+                source = source[len(base) :].lstrip()[1:].lstrip()
             expression = Formula(source, rf"\texttt{{{escaped(source)}}}")
         else:
             name = ", ".join(self.names[n] for n in made)

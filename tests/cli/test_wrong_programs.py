@@ -205,3 +205,31 @@ def test_slips_are_warned_of(text: str) -> None:
 )
 def test_meant_broadcasts_are_not_warned_of(loss: str) -> None:
     assert run(Source(f"x = [1, 2, 4]\nm = const([[1], [2], [3]])\nloss = {loss}\n")).warnings == []
+
+
+@pytest.mark.parametrize(
+    ("words", "help"),
+    [
+        ("run demo.expr --json", "did you mean `--format json`"),
+        ("derive demo.expr --numpy", "did you mean `--format numpy`"),
+        ("graph demo.expr --svg", "did you mean `--format svg`"),
+        ("run demo.expr --outt x.json", "did you mean `--out`"),
+        ("run demo.expr --fromat json", "did you mean `--format`"),
+    ],
+)
+def test_the_help_of_a_wrong_command_line_helps(cli, words: str, help: str) -> None:
+    wrong = cli(*words.split())
+    assert wrong.code == 2 and help in wrong.err
+    said = help.split("`")[1].split()
+    given = [w for w in words.split() if not w.startswith("--")]
+    assert cli(*given[:2], *said, *given[2:]).code == 0
+
+
+def test_notebooks_and_pages_are_no_programs(cli, tmp_path: Path) -> None:
+    for text, what in (
+        ('{"cells": []}', "a Jupyter notebook"), ('{\n "cells": []\n}', "a Jupyter notebook"),
+        ("<!DOCTYPE html>", "a page of HTML"),
+    ):  # fmt: skip
+        (tmp_path / "a.ipynb").write_text(text)
+        result = cli("a.ipynb")
+        assert result.code == 3 and "error[E109]" in result.err and what in result.err

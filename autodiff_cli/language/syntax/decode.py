@@ -18,6 +18,10 @@ _SIGNATURES = (
     (b"GIF8", "a GIF picture"),
     (b"%PDF", "a PDF document"),
     (b"\x7fELF", "a program"),
+    (b'{"cells"', "a Jupyter notebook"),
+    (b'{\n "cells"', "a Jupyter notebook"),
+    (b"<!DOCTYPE", "a page of HTML"),
+    (b"<html", "a page of HTML"),
     (b"\x80\x02", "a pickle"),
     (b"\x80\x03", "a pickle"),
     (b"\x80\x04", "a pickle"),
@@ -62,6 +66,8 @@ def _not_text(name: str, what: str, offset: int | None = None) -> AutodiffError:
     where = f": byte {offset} is zero" if offset is not None and what == "binary data" else ""
     if what.startswith("UTF-"):
         help = f"save it as UTF-8: `iconv -f {what.split()[0]} -t UTF-8 {name}`"
+    elif "Jupyter" in what:
+        help = f"save its code: `jupyter nbconvert --to script {name}`"
     elif "NumPy" in what or "npz" in what:
         help = f"read it from a program: `x = load('{name}')`"
     else:
