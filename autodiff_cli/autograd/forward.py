@@ -21,6 +21,7 @@ from ..graph.state import STATE, grad_mode
 from ..graph.walk import SEQUENCE, walk
 from ..ops.kernels.rules import flat
 from .reverse import fitted, gradients, parents, ruled, slopes, zeros_like
+from .views import single
 
 Change = Any  # a node, None for no change, a tuple of those for a node with several results
 
@@ -108,7 +109,7 @@ class Linearized:
         if not self.everywhere or self.fixed is not None or type(change) is not Node:
             return change
         if node.dtype is FLOAT32:
-            moves = [memo.get(x) for x in node.inputs]
+            moves = [memo.get(x) for x in node.inputs if x.dtype is FLOAT32]
             moved = [x for x in moves if type(x) is Node and x.dtype is FLOAT64]
             if any(x.shape for x in moved) or (moved and not any(x.shape for x in node.inputs)):
                 change = cast(change, FLOAT64)
@@ -221,7 +222,7 @@ def _pointwise(node: Node, args: tuple[Any, ...], memo: dict[Node, Change]) -> N
             return None
         part = cast(part, node.dtype)
         total = part if total is None else F.add(total, part)
-    return total
+    return total if total is None or single(total) else F.contiguous(total)
 
 
 def _transposed(node: Node, args: tuple[Any, ...], memo: dict[Node, Change]) -> Change:

@@ -90,6 +90,7 @@ def _plain_name(node: Node) -> str:
 
 
 def overwritten_at(node: Node) -> Any:
+<<<<<<< HEAD
     """Where and by which node the memory of a node was changed in place; None if it was not."""
     since = node.seq
     while True:
@@ -100,6 +101,15 @@ def overwritten_at(node: Node) -> Any:
             change = None if now is None else now.overwritten
         if change is not None:
             return change if change[3] > since else None
+=======
+    """Where and by which node the memory of a node was changed in place; None if it was not. What
+    was detached has changed for itself, not for its views."""
+    read = node
+    while True:
+        m = node.marks
+        if m is not None and m.overwritten is not None and (node is read or not m.detached):
+            return m.overwritten
+>>>>>>> de38580 (Overlapping tensors are written in turn, parts of expanded ones wherever they show; functions inside of matrix products; views of what was detached; changes lie as what changes)
         cast_for_op = node.op is CAST and node.handle is None  # what is saved is not the copy
         viewed = node.op.view and "own counter" not in node.op.properties
         if node.op is OUTPUT or viewed or cast_for_op:

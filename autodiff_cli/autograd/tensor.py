@@ -32,7 +32,9 @@ from .views import (
     check_apart,
     check_view,
     history_lost,
+    in_turn,
     lost_history,
+    overlaps,
     shows_another,
     single,
     written_through,
@@ -373,7 +375,7 @@ class Tensor:
         if not self.steps or getrefcount(self.storage) > 2:
             return
         node = self.looked_at
-        if node.op is LEAF or not node.requires_grad:
+        if (node.op is LEAF or not node.requires_grad) and not overlaps(node):
             self.storage, self.steps, self.seen = None, NO_STEPS, 0
 
     def check_writable(self) -> None:
@@ -397,10 +399,12 @@ class Tensor:
         `by` is the op that did it (`x.mul_(y)`), which may still read the old value; `source` what
         was copied. `fills`: every element gets the same value, or is written where it is named."""
         self.check_writable()
-        if not single(self.node) and (not fills or node.op.key in NAMED):
+        each = not fills or node.op.key in NAMED
+        if each and not single(self.node):
             node = agreed(self.node, node)
-        elif fills and self.steps and self.storage is not None and not single(self.storage.node):
-            raise fault("E203 part-expanded-tensor-cannot")
+        elif each and self.steps and not node.requires_grad and overlaps(self.looked_at):
+            reads = by is not None and by.inputs[:1] == (self.node,)
+            node = in_turn(self.looked_at, node, by if reads else None)
         if self.storage is not None or (by is not None and by.op.key in ONE_BY_ONE):
             check_apart(self, () if by is None else by.inputs, source, by)
         if self.steps:
@@ -474,13 +478,13 @@ class Tensor:
             if own.op is LEAF or own is self._node:
                 own = F.alias(own)
         if not cut and STATE.grad:
-            content = written_through(whole, steps, node)
+            content = written_through(whole, steps, node, True)
             if shows_another(whole) or whole.grad_name == "AsStridedBackward0":
                 content.mark().name = "AsStridedBackward0"
         else:
             with grad_mode(False):
                 value = F.detach(node) if cut else without_history(node)
-                content = written_through(whole, steps, value)
+                content = written_through(whole, steps, value, True)
             if whole.requires_grad:
                 content = revalued(whole, content)
         storage.put(content)

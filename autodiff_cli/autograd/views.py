@@ -94,14 +94,52 @@ def agreed(target: Node, written: Node) -> Node:
     args = list(written.args)
     args[0], args[at] = F.zeros(target.shape, dtype=target.dtype), number(1.0, target.dtype)
     named = np.flatnonzero(value_of(written.op.apply(args)))
-    steps = strides_of(target)
-    places = (np.indices(target.shape).T @ np.array(steps, int)).T.ravel()
+    places = _places(target)
     last = np.full(places.max(initial=0) + 1, -1)
     last[places[named]] = named
     last = np.where(last[places] < 0, np.arange(places.size), last[places])
-    last = last.reshape(target.shape)[tuple(slice(None if step else 1) for step in steps)]
-    found = F.index_select(F.reshape(written, (-1,)), 0, constant(last.ravel()))
-    return F.expand(F.reshape(found, last.shape), target.shape)
+    shown = tuple(slice(None if step else 1) for step in strides_of(target))
+    last = last.reshape(target.shape)[shown]
+    return F.expand(_at(written, last), target.shape)
+
+
+def _places(node: Node) -> np.ndarray:
+    """Where in memory each element of a tensor is."""
+    found: np.ndarray = (np.indices(node.shape).T @ np.array(strides_of(node), int)).T.ravel()
+    return found
+
+
+def _at(node: Node, index: np.ndarray) -> Node:
+    """Elements of a tensor by their numbers."""
+    found = F.index_select(F.reshape(node, (-1,)), 0, constant(index.ravel()))
+    return F.reshape(found, index.shape)
+
+
+def overlaps(node: Node) -> bool:
+    """Whether elements of a tensor are one place in memory, as those of windows are."""
+    reach = 1
+    for step, n in sorted(zip(strides_of(node), node.shape, strict=True)):
+        if n > 1 and step < reach:
+            return True
+        reach += step * (n - 1)
+    return False
+
+
+def in_turn(target: Node, written: Node, by: Node | None) -> Node:
+    """What is written to a tensor whose rows overlap: one element after the other, each of which
+    sees what those before it have written when they are written by an op that reads them."""
+    places = _places(target)
+    order = np.argsort(places, kind="stable")
+    starts, counts = np.unique(places[order], return_index=True, return_counts=True)[1:]
+    index = np.unique(places, return_inverse=True)[1].reshape(target.shape)
+    if by is None:
+        return _at(written, order[starts + counts - 1][index])
+    now = _at(written, order[starts][index])
+    for turn in range(1, counts.max(initial=0)):
+        chosen = order[starts + np.minimum(turn, counts - 1)]
+        after = _at(by.op.apply([now, *by.args[1:]]), chosen[index])
+        now = F.where(constant((counts > turn)[index]), after, now)
+    return now
 
 
 # Ops that write one element after the other, wherever their indices say: what they read may not be
@@ -236,16 +274,19 @@ def shows_another(node: Node) -> bool:
     return node.op.view and node.requires_grad and not node.grad_name.startswith("Unsafe")
 
 
-def written_through(whole: Node, through: Iterable[Step], value: Node) -> Node:
-    """The whole after `value` was written to the view that steps lead to."""
+def written_through(
+    whole: Node, through: Iterable[Step], value: Node, memory: bool = False
+) -> Node:
+    """The whole after `value` was written to the view that steps lead to. `memory`: as it lies
+    there, so that elements of an expanded whole stay one place."""
     steps = tuple(through)
-    if any(op.key == "expand" for op, _, _ in steps[:-1]):
-        return _written_by_places(whole, steps, value)
     if not steps:
         return value
     bases = [whole]
     for step in steps[:-1]:
         bases.append(applied(step, bases[-1]))
+    if any(b.op.view and overlaps(b) for b in bases[not memory :]):
+        return _written_by_places(whole, steps, value)
     for base, step in zip(reversed(bases), reversed(steps), strict=True):
         value = F.copy_slices(base, value, step)
     return value
@@ -265,9 +306,14 @@ def places_of(whole: Node, steps: Iterable[Step]) -> Node:
 
 def _written_by_places(whole: Node, steps: tuple[Step, ...], value: Node) -> Node:
     """`written_through` for views whose bases show one element at several places."""
+    firsts = np.arange(whole.numel).reshape(whole.shape)
+    firsts = firsts[tuple(slice(1 if not step else None) for step in strides_of(whole))]
+    places = value_of(places_of(whole, steps))
+    if firsts.size != whole.numel:
+        places = np.broadcast_to(firsts, whole.shape).ravel()[places]
     flat = F.reshape(whole, (-1,))
-    written = F.index_written(flat, (places_of(whole, steps),), value, False)
-    result = F.reshape(written, whole.shape)
+    written = F.index_written(flat, (constant(places),), value, False)
+    result = F.expand(_at(written, firsts), whole.shape)
     result.mark().name = "CopySlices"
     return result
 

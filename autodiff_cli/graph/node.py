@@ -100,6 +100,11 @@ class Node:
     @property
     def grad_name(self) -> str:
         """PyTorch's name of the backward function of this application."""
+        return self.grad_names.partition(" ")[0]
+
+    @property
+    def grad_names(self) -> str:
+        """The names of all, the last applied first, where PyTorch applies several ops."""
         if self.marks is not None and self.marks.name:
             return self.marks.name
         name = self.op.grad_fn

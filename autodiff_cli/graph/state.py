@@ -47,9 +47,9 @@ class Run:
     of functions written in Python before they are called; `anomaly`: whether a NaN in a backward
     is an error. `made`: bytes of arrays that were made since a loop evaluated what it has,
     `garbage`, since cycles were looked for; `began`, `mark`: the nodes at which the program, and
-    what a loop has not evaluated, began. `addresses`: the `seq` of nodes that were printed, in
-    their order. `over`: the limit that ended the program; whoever enters code of the program looks
-    at it, or counts a step, which is one too many then.
+    what a loop has not evaluated, began. `addresses`: the `seq` of nodes that were printed, and
+    which of their functions, in order. `over`: the limit that ended the program; whoever enters
+    code of the program looks at it, or counts a step, which is one too many then.
 
     Of the language: `python`: whether the program is a snippet of Python (it imports
     something), whose lists are only lists. `depth`: calls of its functions inside one another.
@@ -92,7 +92,7 @@ class Run:
         self.max_depth = 1000
         self.steps = 0
         self.made = 0
-        self.addresses: dict[int, int] = {}
+        self.addresses: dict[tuple[int, int], int] = {}
         self.over: AutodiffError | None = None
         self.entered = self.forward = 0
         self.different: list[Any] = []

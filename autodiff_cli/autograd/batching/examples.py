@@ -135,7 +135,7 @@ class Trace:
                 lifted = self.full(body)
                 wide = max((x.ndim for x in node.inputs), default=0) > node.ndim
                 if lifted.requires_grad and node.inputs[0].shape == node.shape and not wide:
-                    lifted.mark().name = node.grad_name  # PyTorch has it for batches, too
+                    lifted.mark().name = _name(node)
                 return lifted
             return self.mapped(node, body)
         if op.key == "custom_function":
@@ -181,6 +181,12 @@ class Trace:
 def repeated(node: Node, size: int) -> Node:
     """The same for `size` examples."""
     return F.expand.apply([F.unsqueeze.apply([node, 0]), (size, *node.shape), False])
+
+
+def _name(node: Node) -> str:
+    """PyTorch's name for a batch: numbers get a dim, and lose it, where an op goes along one."""
+    along = "dim" in node.op.index and node.op.kind is not Kind.REDUCTION
+    return node.grad_name if node.ndim or not along else "SqueezeBackward1"
 
 
 def _needs(node: Node) -> tuple[Node, ...]:
@@ -275,5 +281,5 @@ MAPPED.declare_params(
 )
 MAPPED.kernel = _each
 MAPPED.vjp_rule = _mapped_rule
-MAPPED.grad_fn = lambda inputs, example: example.node.grad_name
+MAPPED.grad_fn = lambda inputs, example: _name(example.node)
 MAPPED.method = False

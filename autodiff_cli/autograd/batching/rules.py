@@ -14,6 +14,7 @@ from ...graph.node import Node
 from ...graph.op import Op, cast
 from ...graph.registry import F
 from ...graph.strides import strides_of, view_strides
+from ...ops.kernels.rules import flat
 from .indexing import aligned, embedding, index, index_written
 from .views import copy_slices, embedded, shifted
 
@@ -266,8 +267,8 @@ def _all(rule: Rule, keys: str) -> dict[str, Rule]:
 
 
 RULES: dict[str, Rule] = {
-    "depends": lambda trace, node: F.depends(
-        trace.full(node.args[0]), trace.memo.get(node.args[1], node.args[1])
+    "depends": lambda trace, node: flat(
+        trace.full(node.args[0]), trace.memo.get(node.args[1], node.args[1]), node.grad_name
     ),
     "masked_written": _masked_fill,
     "filled_with": _filled,
@@ -291,7 +292,7 @@ RULES: dict[str, Rule] = {
     ),
     **_all(
         _as_it_is,
-        "detach data_alias alias whole_view with_value depends dense_copy clone view_dtype drawn "
+        "detach data_alias alias whole_view with_value dense_copy clone view_dtype drawn "
         "frexp rrelu_with_noise",
     ),
     "solve_raw": _solve,

@@ -72,11 +72,13 @@ def _edges(nodes: Iterable[Node | None]) -> tuple[tuple[GradFn | None, int], ...
 
 
 class GradFn(Value):
-    """A node of the backward graph as PyTorch shows it: the op that made `node`."""
+    """A node of the backward graph as PyTorch shows it: the op that made `node`, or what PyTorch
+    applies `inside` before the last that it applies there."""
 
-    __slots__ = ("node",)
+    __slots__ = ("inside", "node")
 
-    def __init__(self, node: Node):
+    def __init__(self, node: Node, inside: int = 0):
+        self.inside = inside
         while node.op.key == "with_value":
             node = node.args[0]
         self.node = node.args[0] if node.op is OUTPUT else node
@@ -89,14 +91,14 @@ class GradFn(Value):
 
     @property
     def short_name(self) -> str:
-        return "AccumulateGrad" if self.is_leaf else self.node.grad_name
+        return "AccumulateGrad" if self.is_leaf else self.node.grad_names.split()[self.inside]
 
     @property
     def described(self) -> str:
         """What Python shows between angle brackets; the address tells nodes apart, and is the same
         in every run."""
         of = "torch.autograd.function." if "own saving" in self.node.op.properties else ""
-        number = STATE.addresses.setdefault(self.node.seq, len(STATE.addresses))
+        number = STATE.addresses.setdefault((self.node.seq, self.inside), len(STATE.addresses))
         return f"{of}{self.short_name} object at {0x7F0000000000 + 48 * number:#x}"
 
     @property
@@ -109,6 +111,8 @@ class GradFn(Value):
         if self.is_leaf:
             return ()
         node = self.node
+        if self.inside + 1 < len(node.grad_names.split()):
+            return ((GradFn(node, self.inside + 1), 0),)
         op, inputs = node.op, node.inputs
         weak = any(x.weak for x in inputs)
         if op.key == "copy_slices":
@@ -137,7 +141,7 @@ class GradFn(Value):
         return from_above("torch.grad_functions.attribute")(self, name)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, GradFn) and other.node is self.node
+        return isinstance(other, GradFn) and (self.node, self.inside) == (other.node, other.inside)
 
     def __hash__(self) -> int:
         return hash(self.node)

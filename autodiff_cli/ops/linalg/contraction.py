@@ -16,6 +16,7 @@ from ...graph.op import cast, number
 from ...graph.registry import F
 from ...graph.samples import Bad, S, t
 from ...graph.shapes import broadcast_shapes, count
+from ...graph.strides import strides_of
 from ..kernels.matrices import require_numbers, transposed
 from ..kernels.pytorch_product_order import batched_product, vector_product
 from ..kernels.pytorch_product_order import product as single_product
@@ -73,13 +74,13 @@ def _matmul(a, b):
 RANKS = {
     (1, 1): "DotBackward0",
     (2, 1): "MvBackward0",
-    (1, 2): "SqueezeBackward4",
+    (1, 2): "SqueezeBackward4 MmBackward0",
     (2, 2): "MmBackward0",
 }
 
 
 def _matmul_name(input, other):
-    """The last op of PyTorch's decomposition, which folds the batch into the rows if it can."""
+    """The last ops of PyTorch's decomposition, which folds the batch into the rows if it can."""
     a, b = input.ndim, other.ndim
     name = RANKS.get((a, b))
     if name is not None:
@@ -89,8 +90,19 @@ def _matmul_name(input, other):
     if a == 2 and b > 2 and input.requires_grad:
         sizes = (input.shape[-2], other.shape[-1])
         contiguous = 1 in sizes or 0 in (*sizes, *other.shape[:-2])
-        return "TransposeBackward0" if contiguous else "CloneBackward0"
-    return "UnsafeViewBackward0"
+        copied = "" if contiguous else "CloneBackward0 "
+        return f"{copied}TransposeBackward0 UnsafeViewBackward0 MmBackward0"
+    if a > 2 and b < 3 and (other.requires_grad or _folds(input)):
+        return f"UnsafeViewBackward0 {RANKS[2, b]}"
+    if a == 1 and input.requires_grad:
+        return "UnsafeViewBackward0 MvBackward0"
+    return f"UnsafeViewBackward0 {'SqueezeBackward1 ' if b == 1 else ''}BmmBackward0"
+
+
+def _folds(x):
+    """Whether all dims but the last are one without a copy."""
+    steps = strides_of(x)
+    return all(steps[i] == steps[i + 1] * x.shape[i + 1] for i in range(x.ndim - 2))
 
 
 def _fold(x):

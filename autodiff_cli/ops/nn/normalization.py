@@ -189,7 +189,7 @@ def group_norm(
     size = count(input.shape[2:]) * (channels // num_groups)
     if size * input.shape[0] == 1:
         raise fault("E308 group_norm-needs-more-value", input)
-    grouped = F.reshape(input, (input.shape[0], num_groups, size))
+    grouped = F.reshape(F.contiguous(input), (input.shape[0], num_groups, size))
     normal = F.standardized(grouped, *_moments(grouped, (2,), eps), None, None, (2,), (), True)
     return _affine(
         F.reshape(normal, input.shape), weight, bias, (channels, *(1,) * (input.ndim - 2))
