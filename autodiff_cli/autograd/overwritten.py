@@ -90,26 +90,17 @@ def _plain_name(node: Node) -> str:
 
 
 def overwritten_at(node: Node) -> Any:
-<<<<<<< HEAD
-    """Where and by which node the memory of a node was changed in place; None if it was not."""
-    since = node.seq
+    """Where and by which node the memory of a node was changed in place; None if it was not. What
+    was detached has changed for itself, not for its views."""
+    read, since = node, node.seq
     while True:
         marks = node.marks
         change = None if marks is None else marks.overwritten
         if change is None and marks is not None and marks.replaced is not None:
             now = marks.replaced[0].node.marks  # of what the same tensor has since
             change = None if now is None else now.overwritten
-        if change is not None:
+        if change is not None and (node is read or not marks or change is not marks.detached):
             return change if change[3] > since else None
-=======
-    """Where and by which node the memory of a node was changed in place; None if it was not. What
-    was detached has changed for itself, not for its views."""
-    read = node
-    while True:
-        m = node.marks
-        if m is not None and m.overwritten is not None and (node is read or not m.detached):
-            return m.overwritten
->>>>>>> de38580 (Overlapping tensors are written in turn, parts of expanded ones wherever they show; functions inside of matrix products; views of what was detached; changes lie as what changes)
         cast_for_op = node.op is CAST and node.handle is None  # what is saved is not the copy
         viewed = node.op.view and "own counter" not in node.op.properties
         if node.op is OUTPUT or viewed or cast_for_op:

@@ -333,7 +333,7 @@ class Tensor:
             self.accumulator.closed = True
         elif old.requires_grad:
             mark_overwritten(old, None, self.version)
-            old.mark().detached = True
+            old.mark().detached = old.mark().overwritten
         self._node = node = F.detach(old)
         node.handle = ref(self)
         if self.storage is not None and self.steps:

@@ -157,7 +157,7 @@ class Marks:
     replace it; `freed`: whether a backward has used up the graph here; `overwritten`: span of
     the in-place change that replaced this value; `replaced`: who shows the values that it has since
     a change through `.data`; `results`: those of its several results that were overwritten;
-    `detached`: it was detached in place; `context`: what a program
+    `detached`: that change, where it was detached in place; `context`: what a program
     attached to the backward function (hooks, metadata); `name`: what that is called here, when not
     by the op's own name.
     """
@@ -181,7 +181,7 @@ class Marks:
         self.overwritten: Any = None
         self.replaced: Any = None
         self.results: dict[int, Node] = {}
-        self.detached = False
+        self.detached: Any = None
         self.context: Any = None
         self.name = ""
 
