@@ -311,22 +311,23 @@ def _folded(tree: Any) -> Any:
 
 
 @cache
-def _module_tree(module: ModuleType) -> ast.Module:
-    return ast.parse(inspect.getsource(module))
+def _definitions(module: ModuleType) -> list[Any]:
+    kinds = (ast.ClassDef, ast.FunctionDef, ast.Lambda)
+    return [n for n in ast.walk(ast.parse(inspect.getsource(module))) if isinstance(n, kinds)]
 
 
 def tree_of_function(function: FunctionType | type) -> Any:
     """The part of its module that defines a function, a lambda or a class."""
-    tree = _module_tree(import_module(function.__module__))
+    defined = _definitions(import_module(function.__module__))
     if isinstance(function, type):
-        named = (n for n in tree.body if getattr(n, "name", "") == function.__name__)
+        named = (n for n in defined if getattr(n, "name", "") == function.__name__)
         return deepcopy(next(named))
     code = function.__code__
     lines = [p for p in list(code.co_positions())[1:] if None not in p and p[3] != 0]
     start = min((p[0], p[2]) for p in lines)
     kind = ast.Lambda if function.__name__ == "<lambda>" else ast.FunctionDef
     inside = [
-        node for node in ast.walk(tree)
+        node for node in defined
         if isinstance(node, kind) and getattr(node, "name", "<lambda>") == function.__name__
         and (node.lineno, node.col_offset) <= start <= (node.end_lineno, node.end_col_offset)
         and [a.arg for a in node.args.args] == list(code.co_varnames[: code.co_argcount])

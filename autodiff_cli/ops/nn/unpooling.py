@@ -36,6 +36,8 @@ def _unpooled_sizes(name, input, n, kernel, stride, padding, output_size):
         for size, k, s, p in zip(input.shape[-n:], kernel, stride, padding, strict=True)
     )
     if output_size is None:
+        if min(default) < 0:
+            raise fault("E309 unpool-negative-size", name, shape_text(input.shape), default)
         return default
     sizes = output_size[2:] if len(output_size) == n + 2 else output_size
     if len(sizes) != n or any(
