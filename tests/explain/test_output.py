@@ -243,13 +243,34 @@ def test_files_by_suffix(cli, tmp_path: Path, name: str, start: str):
 # -- one step a key -------------------------------------------------------------------------------
 
 
+def bare(shown: str) -> str:
+    """What is shown without the questions for keys and the lines of the program."""
+    shown = re.sub(r"any key[^\r]*\r *\r", "", shown)
+    return re.sub(r"(?m)^  3 \| loss = .*\n", "", shown)
+
+
+def test_each_step_shows_its_place_in_the_program(cli, monkeypatch):
+    monkeypatch.setattr("click.getchar", lambda: " ")
+    arguments = {"tty": True, "stdin_tty": True, "COLUMNS": "80", "TERM": "xterm-256color"}
+    shown = cli("explain", "demo.expr", "--step", **arguments).out
+    marked = re.findall(r"\x1b\[7m(.*?)\x1b\[0m", shown)
+    assert marked == ["sum((A + B) * A)", "(A + B) * A", "A + B"]
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    assert plain.count("  3 | loss = sum((A + B) * A)\n") == 3
+    narrow = cli("explain", "demo.expr", "--step", **{**arguments, "COLUMNS": "24"}).out
+    assert all(
+        len(line) <= 24
+        for line in re.sub(r"\x1b\[[0-9;]*m|key: next\r *\r", "", narrow).split("\n")
+    )
+
+
 @pytest.mark.parametrize("back", ["b", "\x1b[d", "\x1b[a"])
 def test_steps_go_back_too(cli, monkeypatch, back: str):
     keys = iter([" ", " ", back, " ", "q"])
     monkeypatch.setattr("click.getchar", lambda: next(keys))
     arguments = {"tty": True, "stdin_tty": True, "NO_COLOR": "1", "COLUMNS": "80"}
     result = cli("explain", "demo.expr", "--step", **arguments)
-    shown = re.sub(r"any key[^\r]*\r *\r", "", result.out)
+    shown = bare(result.out)
     first, third = UX.index("backward"), UX.index("  2  *     product")
     assert shown == UX[:third] + UX[first:third]
 
@@ -260,9 +281,9 @@ def test_step_waits_on_a_terminal_only(cli, monkeypatch):
     keys = iter(["\r", "\r", "q", "a", ""])
     monkeypatch.setattr("click.getchar", lambda: next(keys))
     result = cli("explain", "demo.expr", "--step", **arguments)
-    shown = re.sub(r"any key[^\r]*\r *\r", "", result.out)
+    shown = bare(result.out)
     assert result.code == 0 and shown == UX[: UX.index("  2  *     product")]
     result = cli("explain", "demo.expr", "--step", **arguments)
-    assert re.sub(r"any key[^\r]*\r *\r", "", result.out) == UX
+    assert bare(result.out) == UX
     result = cli("explain", "demo.expr", "--step", **arguments)
     assert result.out.startswith("forward") and "backward" not in result.out

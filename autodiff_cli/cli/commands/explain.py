@@ -105,6 +105,7 @@ class Explainer(Documents):
         from ...explain.source import explain_source
 
         values = self.values
+        self.lines = tuple(source.text.split("\n"))
         request = Request(
             values["loss"], values["wrt"], values["node"], values["open"], values["all"],
             not values["symbolic"],
@@ -139,6 +140,7 @@ class Explainer(Documents):
         if self.form == "plain":
             style = style._replace(look=style.look._replace(width=10_000))
         asking = self.values["step"] and is_terminal(env.stdout) and is_terminal(env.stdin)
+        style = style._replace(lines=self.lines if asking else ())
         parts, at = list(blocks(report, style)), 0
         with self.drawn(report, several, style.look) as page:
             while at < len(parts):

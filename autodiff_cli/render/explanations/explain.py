@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..text import format_number, format_shape, pad, printable
+from ..text import clip, format_number, format_shape, pad, printable
 from ..text import text_width as width_of
 from ..values import Look, cell_lines, fit_lines, joined, norm
 
@@ -33,10 +33,12 @@ Block = list[Row]
 
 
 class Style(NamedTuple):
-    """How an explanation is shown; `symbolic`: without numbers."""
+    """How an explanation is shown; `symbolic`: without numbers; `lines`: of the program, where
+    each step shows its place."""
 
     look: Look
     symbolic: bool = False
+    lines: tuple[str, ...] = ()
 
 
 class Entry(NamedTuple):
@@ -66,7 +68,7 @@ def blocks(found: Explanation, style: Style) -> Iterator[Block]:
     if opening:
         yield opening
     for step in found.steps:
-        yield sheet.step(step)
+        yield [*sheet.place(step, style.lines), *sheet.step(step)]
     if found.totals and not style.symbolic:
         yield [[("total", HEAD)], *sheet.totals(found.totals)]
     if found.check is not None and not style.symbolic:
@@ -135,6 +137,17 @@ class _Sheet:
             name = f"g({printable(seed.name)})"
             rows += self._assigned("  seed  ", name, shown, "given" if seed.given else "")
         return rows
+
+    def place(self, step: Step, lines: tuple[str, ...]) -> Block:
+        """The line of the program, what the step computes there in reverse."""
+        if step.line is None or step.line > len(lines):
+            return []
+        text, head = lines[step.line - 1].strip(), f"{step.line:>{self.digits + 2}} | "
+        text = text if step.source in text and len(head + text) <= self.width else step.source
+        before, found, after = text.partition(step.source)
+        room = max(8, self.width - len(head))
+        return [[(head, DIM), (printable(before), ""), (clip(printable(found), room), "reverse"),
+                 (printable(after), "")]]  # fmt: skip
 
     def step(self, step: Step) -> Block:
         """One application of the chain rule."""
