@@ -117,6 +117,7 @@ def main() -> None:
     parser.add_argument("--rows", type=float, default=2e7)
     parser.add_argument("--folder", default=".")
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--only", default="logistic,network")
     given = parser.parse_args()
     random = np.random.default_rng(1)
     work = {
@@ -124,7 +125,8 @@ def main() -> None:
         "network": (NETWORK, {"W": random.normal(size=(50, 16)) / 10, "v": random.normal(size=16)}),
     }
     print("work       rows      workers  seconds  by hand  ratio  worker MB  by hand")
-    for name, (program, weights) in work.items():
+    for name in given.only.split(","):
+        program, weights = work[name]
         for rows, workers in ((given.rows / 10, 2), (given.rows, 1), (given.rows, 2)):
             path = made(given.folder, int(rows))
             pairs = []

@@ -259,3 +259,10 @@ def test_nothing_else_imports_dask(project: Path) -> None:
         if path.parent.name != "rows":
             text = path.read_text("utf-8")
             assert "import dask" not in text and "from dask" not in text, path
+
+
+def test_a_file_larger_than_memory(folder: Path) -> None:
+    words = given(folder, "X.npy", "y.npy")
+    code, _, err = command(None, str(folder / "p.expr"), *words, "--max-memory", "8K")
+    assert code == 4 and "needs 23.4 KiB of memory, the limit is 8.0 KiB" in err
+    assert "\nhelp: or compute it in blocks of rows: --engine dask\n" in err

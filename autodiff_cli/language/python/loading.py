@@ -93,6 +93,9 @@ def read_array(path_text: str, key: str | None = None, header: bool = False) -> 
     except AutodiffError as error:
         if error.code == "E701":
             error.amend(helps=("check the name; it is looked for from the current folder",))
+        elif error.code == "E505":
+            blocks = "or compute it in blocks of rows: --engine dask"
+            error.amend(helps=(*error.diagnostic.helps, blocks))
         raise
     name = shown(path_text)
     if isinstance(loaded, np.ndarray):
