@@ -264,5 +264,5 @@ def test_nothing_else_imports_dask(project: Path) -> None:
 def test_a_file_larger_than_memory(folder: Path) -> None:
     words = given(folder, "X.npy", "y.npy")
     code, _, err = command(None, str(folder / "p.expr"), *words, "--max-memory", "8K")
-    assert code == 4 and "needs 23.4 KiB of memory, the limit is 8.0 KiB" in err
+    assert code == 4 and "needs 23.6 KiB of memory, the limit is 8.0 KiB" in err
     assert "\nhelp: or compute it in blocks of rows: --engine dask\n" in err
