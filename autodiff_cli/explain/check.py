@@ -11,6 +11,7 @@ from ..errors import AutodiffError
 from .model import Verified
 
 if TYPE_CHECKING:
+    from ..graph.node import Node
     from ..language.program.variables import Variable
     from .record import Seeds
 
@@ -61,6 +62,18 @@ def compared(seeds: Seeds, wanted: list[Variable], hooked: bool) -> Verified:
             return Verified(shown, largest, _WORDS[kind].format(_listed(found)), found)
     bound = "< 1e-6" if largest < 1e-6 else f"{largest:.2g}"
     return Verified(RIGHT, largest, _WORDS[RIGHT].format(bound))
+
+
+def confirmed(seeds: Seeds, leaves: list[Node]) -> set[Node]:
+    """The leaves whose gradients are what central differences along directions say."""
+    try:
+        graph = GraphCheck(seeds)
+        graph.spent = BUDGET
+        return {leaf for leaf in leaves if graph.check(leaf).kind == RIGHT}
+    except AutodiffError as error:
+        if error.code == "E508":
+            raise
+        return set()
 
 
 def _listed(names: tuple[str, ...]) -> str:

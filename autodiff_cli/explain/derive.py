@@ -111,6 +111,7 @@ def _exported(
     program: Observed, seeds: Seeds, objective: str, request: Request, raw: bool, to: str,
     beside: str | None, made: dict[Node, Made] | None,
 ) -> Derived:  # fmt: skip
+    from .check import confirmed
     from .export import Exported
 
     recording = recorded(seeds)
@@ -134,7 +135,10 @@ def _exported(
     own = [(shown, node) for node, shown in context.short.items() if node.op is LEAF]
     current = [(name, tensor.node) for name, tensor in names.tensors.items()]
     assigned = [*own, *current, *program.assigned, *lets]
-    code, data = Exported(seeds, of, found, assigned, program.source.name, made).text(to, beside)
+    leaves = [v.node for v in wanted if v.node.op is LEAF]
+    agreeing = confirmed(seeds, leaves) if to != "torch" and _plain(seeds) else ()
+    source = Exported(seeds, of, found, assigned, program.source.name, made, agreeing)
+    code, data = source.text(to, beside)
     return Derived(program.source.name, of, name(of), code=code, data=data, warnings=warnings)
 
 
@@ -229,7 +233,7 @@ class _Context:
         problem: NoFormula | None = None
         if self.whole and gradient.ndim > 2:
             raise fault("E404 d-d-axes", self.of, wrt, gradient.ndim)
-        if not raw and len(self.seeds) == 1 and (self.whole or _is_one(self.seeds[0][1])):
+        if not raw and len(self.seeds) == 1 and (self.whole or _plain(self.seeds)):
             wanted = nodes * order if len(nodes) < order else nodes
             try:
                 for formula in formulas(self.seeds[0][0], wanted, self.ends, self.values):
@@ -318,8 +322,9 @@ def _is_given(node: Node) -> bool:
     return node.op is CONSTANT and not node.weak
 
 
-def _is_one(seed: Node) -> bool:
-    return bool((value_of(seed) == 1).all()) and seed.numel == 1
+def _plain(seeds: Seeds) -> bool:
+    """Whether one number is differentiated, with weight one."""
+    return len(seeds) == 1 and seeds[0][1].numel == 1 and bool((value_of(seeds[0][1]) == 1).all())
 
 
 def _moved(nodes: list[Node], named: Container[Node]) -> dict[Node, Node] | None:

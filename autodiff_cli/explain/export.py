@@ -1,21 +1,22 @@
 """Stand-alone code of a result and its gradients: in NumPy and JAX the graph of the backward pass,
 or the formula of a gradient where there is one; in PyTorch the graph of the result.
 
-Invariant: what the code gives for the program's inputs is recorded in it, and it asserts that when
-it is run.
+Invariant: when it is run it asserts that it gives the program's result, and that each gradient is
+what central differences of its own result say, or where the program's gradients are others (parts
+that are detached, kinks) what the program gave.
 """
 
 from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from ..graph.node import Node
-from ..graph.op import CONSTANT, LEAF, value_of
+from ..graph.op import LEAF, value_of
 from ..graph.walk import SEQUENCE, bodies, walk
 from ..transform.numpy_source import Graph, NumpySource, array_text, is_given
 from ..transform.torch_source import Made, TorchSource
@@ -26,6 +27,16 @@ IMPORTS = {
     "jax": "import jax\nimport jax.numpy as jnp\nimport numpy as np\n",
     "torch": "import numpy as np\nimport torch\n",
 }
+DIFFERENCES = """\
+wide = {n: a.astype(np.float64) if a.dtype.kind == "f" else a for n, a in arguments.items()}
+slopes = loss_and_gradients(**wide)[1]
+for name, at in %s.items():  # beside central differences along a direction
+    step = 1e-5 * np.random.default_rng(0).standard_normal(wide[at].shape)
+    moved = [loss_and_gradients(**{**wide, at: wide[at] + s * step})[0].sum() for s in (1, -1)]
+    close = 1e-11 * max(1.0, *map(abs, moved))
+    np.testing.assert_allclose(
+        (slopes[name] * step).sum(), (moved[0] - moved[1]) / 2, 1e-5, close, err_msg=name)
+"""
 MOST_WRITTEN = 256  # elements of an array that is written into the code when there is a file beside
 RESERVED = (
     "np",
@@ -46,12 +57,14 @@ class Exported:
     """What a program is exported from: its result, by what, and the names of values.
 
     `gradients` has the node of each gradient by the name in the program; `names` may name several
-    nodes alike, the first one keeps its name.
+    nodes alike, the first one keeps its name. Of those `confirmed` central differences agree with
+    the gradients.
     """
 
     def __init__(
         self, results: list[tuple[Node, Node]], of: str, gradients: Mapping[str, tuple[Node, Node]],
         names: Iterable[tuple[str, Node]], file: str, made: dict[Node, Made] | None,
+        confirmed: Container[Node] = (),
     ):  # fmt: skip
         self.results = results
         self.of = of
@@ -59,6 +72,7 @@ class Exported:
         self.names = list(names)
         self.file = file
         self.made = made
+        self.confirmed = confirmed
 
     def text(self, to: str, beside: str | None) -> tuple[str, Arrays]:
         """The code in a library, and the arrays of the file `beside` that it reads, if any."""
@@ -87,18 +101,27 @@ class Exported:
             made = give.format(array(called[node], value_of(node)))
             main.append(f"{called[node]} = {made}" + (
                 ".requires_grad_()" if to == "torch" and node in wanted else ""))  # fmt: skip
-        expected = {self.of: self.results[0][0]} | {n: g for n, (_, g) in self.gradients.items()}
+        compared = {
+            name: called[node] for name, (node, _) in self.gradients.items()
+            if to != "torch" and node in inputs and node in self.confirmed
+        }  # fmt: skip
+        expected = {self.of: self.results[0][0]} | {
+            n: g for n, (_, g) in self.gradients.items() if n not in compared
+        }
+        rtol = "1e-4" if any(g.dtype.itemsize < 8 for g in expected.values()) else "1e-8"
         main += [
-            f"result, gradients = loss_and_gradients({', '.join(called[n] for n in inputs)})",
+            f"arguments = dict({', '.join(f'{called[n]}={called[n]}' for n in inputs)})",
+            "result, gradients = loss_and_gradients(**arguments)",
             "expected = {",
             *(f"    {n!r}: {array('expected ' + n, value_of(g))}," for n, g in expected.items()),
             "}",
             f"for name, value in {{{self.of!r}: result, **gradients}}.items():",
             "    print(name, value, sep=\" = \")",
-            *(["    value = value.detach().numpy()"] if to == "torch" else []),
-            "    close = {rtol} * max(1.0, np.nanmax(np.abs(expected[name]), initial=0))".format(
-                rtol="1e-4" if any(g.dtype.itemsize < 8 for g in expected.values()) else "1e-8"),
-            "    np.testing.assert_allclose(value, expected[name], atol=close, err_msg=name)",
+            "    if name in expected:",
+            *(["        value = value.detach().numpy()"] if to == "torch" else []),
+            f"        close = {rtol} * max(1.0, np.nanmax(np.abs(expected[name]), initial=0))",
+            "        np.testing.assert_allclose(value, expected[name], atol=close, err_msg=name)",
+            *((DIFFERENCES % compared).splitlines() if compared else ()),
         ]  # fmt: skip
         imports = IMPORTS[to] + "".join(
             f"{line}\n" for line in sorted(helpers.imports if helpers else ())
@@ -123,7 +146,9 @@ class Exported:
             start, end = text.index("import"), text.index("\nif __name__")
             text = (
                 text[:start]
-                + re.sub(r"(?<!import numpy as )\bnp\.", "jnp.", text[start:end])
+                + re.sub(r"(?<!import numpy as )\bnp\.", "jnp.", text[start:end]).replace(
+                    "scipy.", "jax.scipy."
+                )
                 + text[end:]
             )
         return text, stored
@@ -170,6 +195,11 @@ class Exported:
                 source.lines.append(f"{own} = {made}" + (f"  # {g.shape}" if g.shape else ""))
             rows.append(f"{name!r}: {own}")
         lines = [*source.lines, f"return {result}, {{{', '.join(rows)}}}"]
+        real = {n.dtype.name: called[n] for n in reversed(inputs) if n.dtype.kind == "f"}
+        if list(real) == ["float32"]:  # the code is for any width
+            of = f"{real['float32']}.dtype"
+            lines = [line.replace("np.float32(", f"{of}.type(").replace("np.float32", of)
+                     for line in lines]  # fmt: skip
         return lines, source.data, source.kernels
 
     def _torch(self, called: dict[Node, str], inputs: list[Node]) -> Any:
@@ -188,6 +218,3 @@ class Exported:
             f"return {outputs[0]}, dict(zip({list(self.gradients)}, gradients))",
         ]
         return lines, data, None
-
-
-__all__ = ["CONSTANT", "LIBRARIES", "Exported"]

@@ -110,9 +110,19 @@ class Graph:
             other = self.chosen.get(node, node)
             if other is node and node.op is ops.OUTPUT and (parts := bodies(node.args[0])):
                 other = parts[node.args[1]]
+            elif other is node and node.op.kernel is np.multiply and node in self.live:
+                pairs = node.args, node.args[::-1]
+                other = next((b for a, b in pairs if self._is_one(a, b, node)), node)
             if other is node:
                 return node
             node = other
+
+    def _is_one(self, factor: Node, other: Node, product: Node) -> bool:
+        """Whether a product is its other factor."""
+        return (
+            factor not in self.live and (other.shape, other.dtype) == (product.shape, product.dtype)
+            and bool((value_of(factor) == 1).all())
+        )  # fmt: skip
 
     def below(self, node: Node) -> tuple[Node, ...]:
         return () if node in self.inputs or node not in self.live else node.inputs
@@ -150,7 +160,9 @@ class NumpySource(GraphSource):
         name = self.called.get(thing, "")
         text = ast.unparse(tree)
         simple = isinstance(tree, ast.Name) or (
-            self.graph.uses[thing] < 2 and len(text) <= LONGEST and thing.outputs is None
+            self.graph.uses[thing] < 2
+            and len(text) <= LONGEST
+            and (thing.outputs is None or isinstance(tree, ast.Tuple))
         )
         if simple and not name:
             self.names[thing] = tree
@@ -183,9 +195,9 @@ class NumpySource(GraphSource):
         if op is ops.CAST:
             return self._filled("input.astype(dtype)", ("input", "dtype"), node)
         names = [param.name for param in op.params]
-        own = op.numpy
+        own = op.numpy if type(op.numpy) is str or op.numpy is None else op.numpy(*node.args)
         if own is not None:
-            return self._filled(own if type(own) is str else own(*node.args), names, node)
+            return self._filled(own, names, node)
         for what, text in _BY_PROPERTY.items():
             if what in op.properties and op.kernel is not None:
                 return self._filled(text, names, node)
@@ -284,16 +296,30 @@ class _Substitution(ast.NodeTransformer):
 
 
 def _folded(tree: Any) -> Any:
-    """Without arguments that are NumPy's defaults, and without choices that are made."""
+    """Without arguments that are NumPy's defaults, and without choices that are made; `x.T`, and
+    what nothing happens to, as one writes it."""
 
     class Fold(ast.NodeTransformer):
         def visit_Call(self, node: ast.Call) -> Any:
             self.generic_visit(node)
+            if ast.unparse(node).endswith(".transpose((1, 0))"):
+                return ast.Attribute(node.func.value, "T", ast.Load())
             node.keywords = [
                 k for k in node.keywords
                 if not isinstance(k.value, ast.Constant)
                 or (k.value.value is not None and k.value.value is not False)
             ]  # fmt: skip
+            return node
+
+        def visit_BinOp(self, node: ast.BinOp) -> Any:
+            self.generic_visit(node)
+            once = isinstance(node.op, ast.Pow) and ast.unparse(node.right) == "1"
+            return node.left if once else node
+
+        def visit_Subscript(self, node: ast.Subscript) -> Any:
+            self.generic_visit(node)
+            if isinstance(node.value, ast.Tuple) and isinstance(node.slice, ast.Constant):
+                return node.value.elts[node.slice.value]
             return node
 
         def visit_BoolOp(self, node: ast.BoolOp) -> Any:

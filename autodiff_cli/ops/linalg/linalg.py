@@ -53,6 +53,7 @@ def _solve(a, b):
 
 @opaque(
     lambda a: _solve(a, np.eye(a.shape[-1], dtype=a.dtype)),
+    numpy="(np.linalg.inv(A), 0)",
     public=False,
     grad_fn="LinalgInvExBackward0",
     shape=lambda A: with_info("linalg.inv", A),
@@ -136,6 +137,9 @@ def _solve_kernel(a, b, left):
 
 @opaque(
     _solve_kernel,
+    numpy=lambda A, B, left: (
+        "(np.linalg.solve(A, B), 0)" if left and (A.ndim == 2 or not is_vector(A, B)) else None
+    ),
     public=False,
     grad_fn="LinalgSolveExBackward0",
     shape=_solve_shape,

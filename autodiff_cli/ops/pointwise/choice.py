@@ -216,6 +216,7 @@ def _to_a_bound(input, low, high):
 
 @pointwise(
     _clamped,
+    numpy="np.clip(input, min, max)",
     aliases=["clip"],
     check=_check_bounds,
     grad_fn=lambda input, min, max: (

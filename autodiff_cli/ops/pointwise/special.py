@@ -160,6 +160,8 @@ def _polygamma_kernel(n, x):
 
 _row: Any
 
+_WORDS = {"lgamma": "scipy.special.gammaln(input)", "digamma": "scipy.special.digamma(input)"}
+
 for _row in (
     ("lgamma", _log_gamma, lambda g, out, x: g * F.digamma(x), POSITIVE),
     ("digamma", _digamma, lambda g, out, x: g * F.polygamma(1, x), POSITIVE),
@@ -169,7 +171,8 @@ for _row in (
     ("i0", "i0", lambda g, out, x: g * F.special_i1(x), ALL),
 ):
     _words = frozenset({"saturates"} if _row[0] in ("erf", "erfc") else ())
-    _unary(*_row, properties=_words, numpy=getattr(_row[1], "text", None))
+    _own = getattr(_row[1], "text", None)
+    _unary(*_row, properties=_words, numpy=_WORDS.get(_row[0], _own))
 
 for _row in (
     ("special_erfcx", "erfcx", lambda g, out, x: (2 * x * out - 2 / ROOT_PI) * g, ALL),

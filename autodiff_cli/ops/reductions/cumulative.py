@@ -40,6 +40,11 @@ def _running(ufunc):
 
 @opaque(
     _running(np.add),
+    numpy=lambda input, dim, dtype: (
+        "np.cumsum(input, dim)"
+        if input.shape and dtype is None and input.dtype.kind == "f"
+        else None
+    ),
     shape=_running_shape,
     inplace=True,
     samples=[*ALONG, S(ints(3), 0)],

@@ -63,12 +63,18 @@ def _joined(tensors, dim):
     return np.concatenate(kept or tensors, dim if kept else 0, dtype=_common_of_arrays(tensors))
 
 
+def _written(text, tensors):
+    alike = len({x.dtype for x in tensors}) == 1 and not any(map(_skipped, tensors))
+    return text if alike else None
+
+
 def _common_of_arrays(tensors):
     return result_dtype([(x.dtype, not x.shape, False) for x in tensors])
 
 
 @movement(
     _joined,
+    numpy=lambda tensors, dim: _written("np.concatenate(tensors, dim)", tensors),
     aliases=["concat", "concatenate"],
     method=False,
     shape=_cat_shape,
@@ -111,6 +117,7 @@ def _stack_shape(tensors, dim):
 
 @movement(
     lambda tensors, dim: np.stack(tensors, dim, dtype=_common_of_arrays(tensors)),
+    numpy=lambda tensors, dim: _written("np.stack(tensors, dim)", tensors),
     method=False,
     shape=_stack_shape,
     vjp=lambda g, out, tensors, dim: (F.unbind(g, dim),),

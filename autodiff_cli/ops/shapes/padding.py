@@ -41,17 +41,27 @@ def _constant_shape(input, pad, value):
     return _padded_sizes(input.shape, pad), input.dtype
 
 
+def _widths(ndim, pad):
+    widths = [(0, 0)] * ndim
+    for dim, before, after in _sides(ndim, pad):
+        widths[dim] = (max(before, 0), max(after, 0))
+    return widths
+
+
 def _surrounded(x, pad, value):
     cut = [slice(None)] * x.ndim
-    widths = [(0, 0)] * x.ndim
     for dim, before, after in _sides(x.ndim, pad):
         cut[dim] = slice(max(-before, 0), x.shape[dim] - max(-after, 0))
-        widths[dim] = (max(before, 0), max(after, 0))
-    return np.pad(x[tuple(cut)], widths, constant_values=value)
+    return np.pad(x[tuple(cut)], _widths(x.ndim, pad), constant_values=value)
 
 
 @movement(
     _surrounded,
+    numpy=lambda input, pad, value: (
+        None
+        if min(pad) < 0
+        else f"np.pad(input, {_widths(input.ndim, pad)}, constant_values=value)"
+    ),
     shape=_constant_shape,
     method=False,
     vjp=lambda g, out, input, pad, value: F.constant_pad_nd(g, tuple(-p for p in pad), 0),

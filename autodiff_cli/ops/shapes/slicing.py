@@ -28,8 +28,25 @@ def _embedded(value, shape, step):
     return out
 
 
+def _padded(value, shape, step):
+    """A slice or a row among zeros, as NumPy has a word for it."""
+    op, (dim, start, *rest) = step
+    if op.key == "select":
+        text, start = f"np.expand_dims(value, {dim})", start % shape[dim]
+        end = start + 1
+    elif op.key == "slice" and rest[1] == 1:
+        text = "value"
+        start, end, _ = slice(start, rest[0]).indices(shape[dim])
+    else:
+        return None
+    widths = [(0, 0)] * len(shape)
+    widths[dim] = start, shape[dim] - max(end, start)
+    return f"np.pad({text}, {widths if len(shape) > 1 else widths[0]})"
+
+
 @movement(
     _embedded,
+    numpy=_padded,
     public=False,
     shape=lambda value, shape, step: (shape, value.dtype),
     vjp=lambda g, out, value, shape, step: step[0].apply([g, *step[1]]),
@@ -231,6 +248,7 @@ def _diag_embedded(x, offset, dim1, dim2):
 
 @movement(
     _diag_embedded,
+    numpy=lambda input, *dims: "np.diag(input)" if (input.ndim, dims) == (1, (0, -2, -1)) else None,
     shape=_embed_shape,
     vjp=lambda g, out, input, offset, dim1, dim2: F.diagonal(g, offset, dim1, dim2),
     samples=[S(t(3)), S(t(2, 3), 1), S(t(2, 2), -1, 0, 2)],
