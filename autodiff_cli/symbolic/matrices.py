@@ -37,6 +37,22 @@ def inverted(algebra: Algebra, sum_: Sum) -> Sum:
     return algebra.scaled(found, 1 / number)
 
 
+def square_factors(algebra: Algebra, sum_: Sum) -> list[Sum]:
+    """The square matrices of which a matrix is the product; itself where it is none."""
+    rest = list(sum_.terms[0][0]) if len(sum_.terms) == 1 else []
+    found: list[Sum] = []
+    end: Label = 0
+    while rest:
+        here = [factor for factor in rest if end in factor.at]
+        shape = algebra.atoms[here[0].atom].shape if here else ()
+        if len(here) != 1 or here[0].power != 1 or len(set(here[0].at)) != 2 or shape != sum_.shape:
+            return [sum_]
+        rest.remove(here[0])
+        end = here[0].at[here[0].at[0] == end]
+        found.append(algebra.of_atom(here[0].atom))
+    return found if end == 1 else [sum_]
+
+
 def solve(reader: Reader, node: Node, matrix: Node, right: Node, left: bool = True) -> Sum:
     if matrix.ndim != 2 or right.ndim > 2 or not left:
         raise NoFormula(node)

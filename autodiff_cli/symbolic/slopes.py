@@ -15,7 +15,7 @@ import numpy as np
 from ..graph.node import Node
 from ..graph.op import Op, constant
 from .algebra import Algebra
-from .matrices import inverted
+from .matrices import inverted, square_factors
 from .reading import Reader, function
 from .terms import Factor, Label, NoFormula, Sum, is_summed
 
@@ -99,12 +99,16 @@ class Slopes:
             beside = [(own, (0, first)), (own, (second, 1))]
             found = self._times(beside, slope, (first, second, *ends), shape)
             return algebra.scaled(found, -1.0)
-        # d log det X = trace(inv(X) dX)
-        parts: list[tuple[Sum, tuple[Label, ...]]]
-        parts = [(inverted(algebra, inner), (first, second))]
-        if atom.kind == "det":
-            parts.append((own, ()))
-        return self._times(parts, slope, (second, first, *ends), shape)
+        # d log det X = trace(inv(X) dX), of a product that of each of its factors
+        sums = []
+        for part in square_factors(algebra, inner):
+            parts: list[tuple[Sum, tuple[Label, ...]]]
+            parts = [(inverted(algebra, part), (first, second))]
+            if atom.kind == "det":
+                parts.append((own, ()))
+            if (slope := self.of(part)).terms:
+                sums.append(self._times(parts, slope, (second, first, *ends), shape))
+        return algebra.added(*sums)
 
     def _of_masked(self, number: int) -> Sum:
         """That of what was there before, where nothing was filled in."""
