@@ -302,7 +302,8 @@ def _folded(tree: Any) -> Any:
     class Fold(ast.NodeTransformer):
         def visit_Call(self, node: ast.Call) -> Any:
             self.generic_visit(node)
-            if ast.unparse(node).endswith(".transpose((1, 0))"):
+            turned = ast.unparse(node).endswith(".transpose((1, 0))")
+            if turned and isinstance(node.func, ast.Attribute):
                 return ast.Attribute(node.func.value, "T", ast.Load())
             node.keywords = [
                 k for k in node.keywords
@@ -319,7 +320,7 @@ def _folded(tree: Any) -> Any:
         def visit_Subscript(self, node: ast.Subscript) -> Any:
             self.generic_visit(node)
             if isinstance(node.value, ast.Tuple) and isinstance(node.slice, ast.Constant):
-                return node.value.elts[node.slice.value]
+                return node.value.elts[int(str(node.slice.value))]
             return node
 
         def visit_BoolOp(self, node: ast.BoolOp) -> Any:
