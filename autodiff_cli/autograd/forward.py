@@ -118,7 +118,8 @@ class Linearized:
         if node.handle is not None and not node.shape:  # the program's own, not of a body
             alpha = type(node.args[-1]) is float
             numbers = [x for x in still if alpha or _is_double(x)]
-            if numbers and (node.op.key in ("mul", "add", "div") or numbers[0] is node.inputs[1]):
+            second = any(x in numbers for x in node.inputs[1:])
+            if numbers and (node.op.key in ("mul", "add", "div") or second):
                 change = cast(change, FLOAT64)
         if node.op.key == "div":
             return flat(change, node, "DivBackward0")
@@ -137,7 +138,7 @@ class Linearized:
         return arg if arg.requires_grad else leaf(arg, None, True)
 
 
-_SUMS = frozenset({"add", "sub", "add_scaled", "sub_scaled"})
+_SUMS = frozenset({"add", "sub", "add_scaled", "sub_scaled", "addcmul", "addcdiv"})
 _FORMULAS = _SUMS | {"mul", "div", "matmul", "mm", "mv", "bmm", "dot"}
 
 

@@ -134,7 +134,7 @@ class GradFn(Value):
         else:
             for count, words in enumerate(("one edge", "two edges", "three edges"), 1):
                 if words in op.properties:  # also of operands that are not given
-                    inputs = tuple(node.args[at] for at in op.tensor_params[:count])
+                    return _edges(node.args[at] for at in op.tensor_params[:count])
         return _edges(x for x in inputs if x is None or x.weak or x.dtype.kind == "f")
 
     def get_attribute(self, name: str) -> Any:

@@ -290,6 +290,7 @@ def square(input: Tensor):
 @composite(
     inplace=True,
     samples=[S(t(2, 3), ints(3)), S(t(2), t(2))],
+    properties=frozenset({"two edges"}),
     phrase="upstream times 2**other",
 )
 def ldexp(input: Tensor, other: Tensor):

@@ -29,7 +29,7 @@ def _(g, out, values, first, second, grad_fn):
     grad_fn=lambda input, noise, inplace: f"RreluWithNoiseBackward{int(inplace)}",
     samples=[S(t(2, 3), t(2, 3, low=0.1, high=0.3, grad=False))],
     vjp=lambda g, out, input, noise, inplace: (g * noise, None),
-    properties=NAMED_SLOPE,
+    properties=NAMED_SLOPE | {"one edge"},
 )
 def rrelu_with_noise(input: Tensor, noise: Tensor, inplace: Flag = False):
     """The input times slopes drawn for it."""
