@@ -164,11 +164,12 @@ def proposed(report: Any, source: Source, run: Callable[[Source], Any]) -> Sourc
     """The program with a change that a help means, and gets further with or is not warned of any
     more; what it computes may be another thing then."""
     error = report.error
-    for diagnostic in [error.diagnostic, *report.warnings] if error else report.warnings:
-        for edit in islice(edits_of(diagnostic, source), TRIES):
-            changed = Source(applied(source.text, [edit]), source.name)
-            if _further(report, run(changed), source.text, changed.text):
-                return changed
+    told = [error.diagnostic, *report.warnings] if error else report.warnings
+    edits = dict.fromkeys(edit for diagnostic in told for edit in edits_of(diagnostic, source))
+    for edit in islice(edits, TRIES):
+        changed = Source(applied(source.text, [edit]), source.name)
+        if _further(report, run(changed), source.text, changed.text):
+            return changed
     return None
 
 
