@@ -49,10 +49,9 @@ def write_index(tensor: Tensor, index: Any, value: Tensor | bool | int | float) 
     given = _without_leading_ones(given, node.shape)
     if node is whole:
         tensor.check_writable()
-        tensor.write(
-            F.copy_over(whole, given) if isinstance(value, Tensor) else F.fill_over(whole, given),
-            source=source,
-        )
+        filled = whole.shape and not given.shape
+        over = F.fill_over(whole, given) if filled else F.copy_over(whole, given)
+        tensor.write(over, source=source)
         return
     if source is not None and source.shape != node.shape:
         source = None  # what is expanded is not checked
