@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import fault
-from ...graph.declare import Tensor, composite, function
+from ...graph.declare import Flag, Tensor, composite, function
 from ...graph.op import constant
 from ...graph.registry import F
 from ...graph.samples import Bad, S, bools, t
@@ -258,7 +258,7 @@ def multi_head_attention_forward(
     in_proj_bias: Tensor | None,
     bias_k: Tensor | None,
     bias_v: Tensor | None,
-    add_zero_attn: bool,
+    add_zero_attn: Flag,
     dropout_p: float,
     out_proj_weight: Tensor,
     out_proj_bias: Tensor | None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import fault
-from ...graph.declare import Any, Floats, Ints, Tensor, composite, function, opaque
+from ...graph.declare import Any, Flag, Floats, Ints, Tensor, composite, function, opaque
 from ...graph.dtypes import INT64
 from ...graph.op import constant
 from ...graph.registry import F
@@ -99,7 +99,7 @@ def _declare_fractional(n):
         kernel_size: Ints,
         output_size: Ints | None = None,
         output_ratio: Floats | None = None,
-        return_indices: bool = False,
+        return_indices: Flag = False,
         _random_samples: Tensor | None = None,
     ):
         lead = lead_shape(name, input, n)

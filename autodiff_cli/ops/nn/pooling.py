@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from ...errors import fail, fault
-from ...graph.declare import Any, Ints, Tensor, composite, function, opaque
+from ...graph.declare import Any, Flag, Ints, Tensor, composite, function, opaque
 from ...graph.dtypes import INT64
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
@@ -220,7 +220,7 @@ def _declare_max_pool(n, suffix, doc, **options):
         padding: Ints = 0,
         dilation: Ints = 1,
         ceil_mode: bool = False,
-        return_indices: bool = bool(suffix),
+        return_indices: Flag = bool(suffix),
     ):
         rules = _window_rules(
             plain, "max", input, n, kernel_size, stride, padding, dilation, ceil_mode
@@ -280,7 +280,7 @@ def _declare_adaptive(n):
         name = max_name + suffix
 
         @function(key=name, name=NN + name, **options)
-        def pool(input: Tensor, output_size: Any, return_indices: bool = bool(suffix)):
+        def pool(input: Tensor, output_size: Any, return_indices: Flag = bool(suffix)):
             rules = _adaptive_rules(max_name, input, n, output_size)
             return _maxima(input, rules, return_indices or suffix)
 
