@@ -15,7 +15,7 @@ import pytest
 import autodiff_cli as ad
 from autodiff_cli.cli.main import main
 from autodiff_cli.cli.streams import Environment
-from autodiff_cli.engine.rows.cluster import Cluster
+from autodiff_cli.engine.rows.cluster import Cluster, connected
 from autodiff_cli.engine.rows.sources import FileSource, source_of
 from autodiff_cli.errors import AutodiffError
 
@@ -179,6 +179,11 @@ def test_nobody_answers(folder: Path) -> None:
     assert code == 2 and "error[E607]: no scheduler of Dask answers at tcp://127.0.0.1:9" in err
 
 
+def test_a_cluster_wants_its_engine(folder: Path) -> None:
+    code, out, err = command(None, str(folder / "p.expr"), "--workers", "2")
+    assert (code, out) == (2, "") and "help: add --engine dask" in err
+
+
 def test_without_the_extra(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "dask", None)
     code, _, err = command(None, str(folder / "p.expr"), "--engine", "dask")
@@ -266,3 +271,11 @@ def test_a_file_larger_than_memory(folder: Path) -> None:
     code, _, err = command(None, str(folder / "p.expr"), *words, "--max-memory", "8K")
     assert code == 4 and "needs 23.6 KiB of memory, the limit is 8.0 KiB" in err
     assert "\nhelp: or compute it in blocks of rows: --engine dask\n" in err
+
+
+def test_interrupts_are_not_for_workers() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with connected(None, 1, 1 << 20, 1 << 30) as cluster:
+        assert signal.getsignal(signal.SIGINT) is before
+        handlers = cluster.client.run(signal.getsignal, signal.SIGINT)
+    assert set(handlers.values()) == {signal.SIG_IGN}

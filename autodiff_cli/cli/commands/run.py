@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ...errors import Exit
 from ...render.files import CannotWrite, write_arrays, write_bytes, write_zarr
 from ...render.text import printable
 from ...suggest import named, unknown
@@ -29,6 +30,9 @@ EXAMPLES = """\
 def run_files(values: dict[str, Any], files: list[str], env: Environment) -> int:
     """Run every program of a command line; the worst exit code."""
     if values["engine"] == "numpy":
+        if values["scheduler"] is not None or values["workers"] is not None:
+            env.complain("--scheduler and --workers are of a cluster", "add --engine dask")
+            return Exit.USAGE
         return run_programs(values, files, env, lambda: Run(values, env), "run", "run")
     from ...engine.rows.cluster import connected
 

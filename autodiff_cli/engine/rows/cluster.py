@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from signal import SIG_IGN, SIGINT, signal
 from typing import Any
 
 import numpy as np
@@ -193,6 +194,7 @@ def connected(
 
     if scheduler is None:
         count = workers or len(os.sched_getaffinity(0))
+        interrupt = signal(SIGINT, SIG_IGN)  # Ctrl-C is for this process, not for workers
         local = LocalCluster(
             n_workers=count,
             threads_per_worker=1,
@@ -200,6 +202,7 @@ def connected(
             silence_logs=50,
             dashboard_address=":0",
         )
+        signal(SIGINT, interrupt)
         with local, Client(local) as client:
             yield Cluster(client, chunk)
         return
