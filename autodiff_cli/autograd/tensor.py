@@ -88,6 +88,7 @@ class Unkept(AccumulateGrad):
     """Of a view that was made under no_grad: it requires grad and gets none."""
 
     __slots__ = ()
+    kept = False
 
     def receive(self, g: Node, create_graph: bool) -> None:
         """Nothing adds up."""

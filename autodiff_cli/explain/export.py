@@ -161,7 +161,7 @@ class Exported:
         below = walk(roots, lambda n: () if is_given(n) else bodies(n) or n.inputs)
         graph = sorted(below, key=SEQUENCE)
         targets = [node for node, _ in self.gradients.values() if node.op is LEAF]
-        given = [n for n in graph if n.op is LEAF or (is_given(n) and n in names and not n.weak)]
+        given = [n for n in graph if is_given(n) and (n.op is LEAF or (n in names and not n.weak))]
         inputs = list(dict.fromkeys([*targets, *given]))
         taken = set(RESERVED)
         called: dict[Node, str] = {}

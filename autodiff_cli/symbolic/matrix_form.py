@@ -88,6 +88,7 @@ class Printer:
         self.counts: dict[Expression, int] = {}  # of elements that a sum adds
         self.known: dict[Sum, Form] = {}
         self.products: dict[tuple[Product, Shape], Forms] = {}
+        self.forms: dict[Sum, Form] = {}
 
     def form(self, sum_: Sum) -> Form:
         """The cheapest form of a sum, with its shape."""
@@ -122,6 +123,12 @@ class Printer:
             best = min(best, form, key=final)
 
     def _form(self, sum_: Sum) -> Form:
+        found = self.forms.get(sum_)
+        if found is None:
+            found = self.forms[sum_] = self._as_it_is(sum_)
+        return found
+
+    def _as_it_is(self, sum_: Sum) -> Form:
         name = self.named.get(sum_)
         if name is not None:
             return Form(0, 0, Name(name, sum_.shape))

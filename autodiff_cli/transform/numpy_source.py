@@ -50,8 +50,10 @@ def expression(text: str) -> Any:
 
 
 def is_given(node: Node) -> bool:
-    """Whether a node is what its value is: a leaf, a constant, something drawn."""
-    return node.op in SOURCES or "draw" in node.op.properties
+    """Whether a node is what its value is: a leaf, a constant, something drawn; not a view that was
+    made where no gradients are kept."""
+    shows = node.op is ops.LEAF and not getattr(node.args[0], "kept", True)
+    return (node.op in SOURCES and not shows) or "draw" in node.op.properties
 
 
 def number_text(value: Any) -> str:
@@ -420,7 +422,8 @@ class Kernels:
         if isinstance(value, Op):
             return self.value(value.kernel, value.key)
         value = value if value is np else getattr(value, "ufunc", value)
-        value = getattr(value, "__wrapped__", value)  # a cache
+        if getattr(np, getattr(value, "__name__", ""), None) is not value:
+            value = getattr(value, "__wrapped__", value)  # a cache
         if isinstance(value, ModuleType):
             if value is np:
                 return expression("np")

@@ -230,3 +230,26 @@ def test_what_jax_cannot_do_is_named() -> None:
     text = "x = [3, 1, 2]; loss = sum(index_add(x, 0, const([0, 1], dtype=int64), x[:2]))"
     error = exported(text, "jax", "a.expr").error
     assert error is not None and "cannot be written in JAX" in error.message
+
+
+def test_views_in_functions_of_ones_own_are_of_the_arguments() -> None:
+    text = """
+import torch
+class Linear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x)
+        return x.mm(w.t())
+    @staticmethod
+    def backward(ctx, g):
+        return None, g.t().mm(ctx.saved_tensors[0])
+x = torch.tensor([[1.0, 2.0], [3.0, -1.0]])
+w = torch.tensor([[0.1, 0.2], [0.3, 0.4], [0.5, -0.6]], requires_grad=True)
+Linear.apply(x, w).pow(2).sum().backward()
+"""
+    names: dict[str, Any] = {"__name__": "other"}
+    exec(exported(text).code, names)
+    x, w = np.array([[1.0, 2.0], [3.0, -1.0]]), np.array([[0.3, -0.2], [0.1, 0.9], [2.0, 1.0]])
+    loss, gradients = names["loss_and_gradients"](w, x)
+    np.testing.assert_allclose(loss, ((x @ w.T) ** 2).sum())
+    np.testing.assert_allclose(gradients["w"], 2 * (x @ w.T).T @ x)
