@@ -28,7 +28,6 @@ class Text:
     """A program's text with its tree, and the ways to change it."""
 
     def __init__(self, source: Source):
-        self.source = source
         self.text = source.text
         self.tree = parse(Source(source.text, source.name))
         self.python = s.has_import(self.tree)
