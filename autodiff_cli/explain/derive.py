@@ -137,7 +137,9 @@ def _exported(
     assigned = [*own, *current, *program.assigned, *lets]
     leaves = [v.node for v in wanted if v.node.op is LEAF]
     agreeing = confirmed(seeds, leaves) if to != "torch" and _plain(seeds) else ()
-    source = Exported(seeds, of, found, assigned, program.source.name, made, agreeing)
+    passes = len(program.passes)
+    which = f", of the last of its {passes} backward passes" if passes > 1 else ""
+    source = Exported(seeds, of, found, assigned, program.source.name + which, made, agreeing)
     code, data = source.text(to, beside)
     return Derived(program.source.name, of, name(of), code=code, data=data, warnings=warnings)
 
