@@ -476,7 +476,7 @@ def _polynomial(name, find):
         order = np.trunc(n)
         whole = np.where(order < 0, 0, order).astype(np.int64)
         out = find(scipy.special, whole, 2 * x - 1 if shifted else x)
-        return np.where(order < 0, 0, out).astype(x.dtype)
+        return np.where(order <= 0, order == 0, out).astype(x.dtype)  # degree 0 is 1, of NaN too
 
     def polynomial(input: Tensor, n: Tensor):
         pass
