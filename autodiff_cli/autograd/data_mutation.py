@@ -46,7 +46,9 @@ def shown(node: Node, reader: Node, since: int = 0) -> Node:
     """An operand or the result of `reader`, which has saved it, with the values that its memory
     holds now and the history that it had; those older than `since` with any change, others with
     those that no check sees."""
-    now = _now(node, node is not reader, node, reader, since)
+    views = reader.op.saves_views
+    saved = node is not reader and (views is None or node not in views(*reader.args))
+    now = _now(node, saved, node, reader, since)
     if now is node:
         return node
     with grad_mode(True):  # rules look at whether it requires grad

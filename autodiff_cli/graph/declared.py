@@ -51,6 +51,9 @@ class Declared:
         self.grad_fn: str | Callable[..., str] = ""
         self.strides_rule: Callable[..., Any] | None = None
         self.properties: frozenset[str] = frozenset()
+        # Operands of which PyTorch saves views, a function of the arguments: `x.data = y` leaves
+        # those where they are.
+        self.saves_views: Callable[..., tuple[Any, ...]] | None = None
         self.no_forward = ""  # PyTorch's name of it, where forward mode has no formula there
         # What stands for it in PyTorch where its public name does not: a path below `torch` and
         # the function that arranges the arguments, or a body in ops that do have a name there.

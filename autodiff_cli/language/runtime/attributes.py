@@ -15,6 +15,7 @@ import numpy as np
 
 from ...autograd import calls, gradients
 from ...autograd.handles import wrap_view
+from ...autograd.overwritten import recorded
 from ...autograd.tensor import Array, GradSlot, Tensor, as_array
 from ...autograd.views import base_of, first_place, single
 from ...errors import AutodiffError, fail, fault, refused
@@ -417,7 +418,7 @@ def _zero_(tensor: Tensor) -> Tensor:
 
 
 def _register_hook(tensor: Tensor, hook: Any) -> Any:
-    node = tensor.node
+    node = recorded(tensor.node)
     if not node.requires_grad:
         raise fault("E402 hook-needs-tensor-requires")
 

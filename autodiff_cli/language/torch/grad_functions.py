@@ -76,6 +76,8 @@ def _register_hook(function: GradFn) -> Builtin:
             changed = call_value(hook, [_tensors(inputs), _tensors(outputs)], {})
             return None if changed is None else _nodes(_name(hook), changed, len(inputs))
 
+        if not function.is_leaf and function.inside + 1 < len(function.node.grad_names.split()):
+            raise fault("E203 hook-inside", function.name)
         return Handle(attached(function.node).after, run)
 
     return Builtin("register_hook", register)
@@ -87,6 +89,8 @@ def _register_prehook(function: GradFn) -> Builtin:
             changed = call_value(hook, [_tensors(outputs)], {})
             return None if changed is None else _nodes(_name(hook), changed, len(outputs))
 
+        if function.inside:
+            raise fault("E203 hook-inside", function.name)
         return Handle(attached(function.node).before, run)
 
     return Builtin("register_prehook", register)

@@ -122,6 +122,13 @@ def _row(x):
     return F.reshape(x, (*x.shape[:-1], 1, x.shape[-1]))
 
 
+def _folded(input, other):
+    """The operands that PyTorch folds, expands or turns before it multiplies."""
+    kept = input.ndim < 3 and other.ndim < 3 and (input.ndim == 2 or other.ndim == 1)
+    kept |= input.ndim == 1 and other.ndim > 2
+    return (*(() if kept else (input,)), *(() if other.ndim < 3 else (other,)))
+
+
 @contraction(
     _matmul,
     numpy="input @ other",
@@ -144,6 +151,7 @@ def _row(x):
         Bad("E307", t(2, 2), t(2, 2, dtype="float32"), words="double != float"),
     ],
     phrase="product rule of matrices",
+    saves_views=_folded,
 )
 def matmul(input: Tensor, other: Tensor):
     """Matrix product; one-dim operands are vectors, dims before the last two broadcast."""
