@@ -85,7 +85,26 @@ class Storage:
         if self.content is not None:
             self.content.node = node
 
-    def note_change(self, by: Node | None) -> None:
+    def note_write(self, steps: tuple[Step, ...], by: Node | None, version: int) -> None:
+        """What it holds will be overwritten, through these steps: values that were saved of tensors
+        with the same counter cannot be used any more, others are read as they will be."""
+        own_counters = [i for i, step in enumerate(steps) if step[0].key == "data_alias"]
+        for step in steps[own_counters[-1] :] if own_counters else ():
+            if (apart := self.apart.get(id(step))) is not None:
+                mark_overwritten(apart[1], by, version)
+        if not own_counters:
+            mark_overwritten(self.node, by, version)
+            if self.part is not None:
+                mark_overwritten(self.part[0], by, version)
+            for step, own, _ in self.apart.values():
+                if step[0].key != "data_alias":
+                    mark_overwritten(own, by, version)
+                elif own.handle is not None and (handle := own.handle()) is not None:
+                    data_mutation.note(own, handle, by=by)
+        if self.aliased:
+            self._note_change(by)
+
+    def _note_change(self, by: Node | None) -> None:
         """Let rules that read what the memory held see what it will hold."""
         if self.content is None:
             self.content = Content(self.node)

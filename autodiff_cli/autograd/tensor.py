@@ -427,22 +427,7 @@ class Tensor:
         mark_overwritten(old, by, version)
         storage = self.storage
         if storage is not None:
-            steps = tuple(self.steps)
-            counted = [i for i, step in enumerate(steps) if step[0].key == "data_alias"]
-            for step in steps[counted[-1] :] if counted else ():
-                if (apart := storage.apart.get(id(step))) is not None:
-                    mark_overwritten(apart[1], by, version)
-            if not counted:
-                mark_overwritten(storage.node, by, version)
-                if storage.part is not None:
-                    mark_overwritten(storage.part[0], by, version)
-                for step, own, _ in storage.apart.values():
-                    if step[0].key != "data_alias":
-                        mark_overwritten(own, by, version)
-                    elif own.handle is not None and (handle := own.handle()) is not None:
-                        data_mutation.note(own, handle, by=by)
-            if storage.aliased:
-                storage.note_change(by)
+            storage.note_write(tuple(self.steps), by, version)
         self.count_change()
         recorded = STATE.grad and (node.requires_grad or old.requires_grad)
         if self.steps:
