@@ -17,8 +17,6 @@ import warnings
 from itertools import product
 from pathlib import Path
 
-from tests.oracles.programs import outcome
-
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "shared_memory.json.gz"
 
 MAKES = (
@@ -130,6 +128,8 @@ def program(seed: int) -> str:
 
 def torchs(text: str) -> tuple[str, bool]:
     """What PyTorch prints, and whether it raises."""
+    from tests.oracles.programs import outcome
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with contextlib.redirect_stdout(io.StringIO()):

@@ -177,6 +177,8 @@ def test_what_is_imported():
 
 def test_the_plugin_imports_nothing_before_it_sees_a_program(scripts: Path, tmp_path: Path) -> None:
     (tmp_path / "test_probe.py").write_text(PROBE)
-    words = [f"-pno:{name}" for name in ("hypothesispytest", "anyio", "typeguard", "jaxtyping")]
+    words = [
+        f"-pno:{name}" for name in ("hypothesispytest", "anyio", "typeguard", "jaxtyping", "zarr")
+    ]
     code, text = pytest_says(scripts, tmp_path, *words)
     assert code == 0, text
