@@ -19,14 +19,13 @@ import numpy as np
 
 from ...errors import AutodiffError
 from ...graph.symbolic_numbers import layout
-from ...ops.kernels.pytorch_sum_order import small_sum
+from ...ops.kernels.in_double import InDouble
+from ...ops.kernels.pytorch_sum_order import Calls
 from ..fused.tracing import Place, Unknown, trace
 
 MOST_BYTES = 8 << 20  # of all arrays of one plan, and those from outside that it keeps
 MOST_GAPS = 4  # times its own bytes that an array may be spread over
 COPIED = 64 << 10  # bytes of an input up to which it is copied, not bound
-
-Call = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 class Unfit(Exception):
@@ -60,7 +59,7 @@ class Fixed:
         into: Sequence[np.ndarray] = (),
     ):
         self.turn = allocate_lock()  # held by the thread that runs it
-        self.calls: list[Call] = []
+        self.calls: Calls = []
         self.steps: list[Any] = []  # of each call the step it is part of
         self.bytes = 0
         self.copied: list[tuple[int, np.ndarray]] = []
@@ -148,7 +147,7 @@ class _Builder:
             return
         self.moving.add(step.result)
         if (step.pointwise and self._written_out(n, step, args)) or (
-            step.sums and self._summed(n, step, args)
+            step.noted and self._noted(n, step, args)
         ):
             return
         if step.several:
@@ -238,19 +237,21 @@ class _Builder:
         self._release(n)
         return True
 
-    def _summed(self, n: int, step: Any, args: list[Any]) -> bool:
-        """Whether the step is a sum over dims into memory that can be summed into."""
-        x, size = args
-        lead = x.ndim - len(size)
-        dims = tuple(i for i in range(x.ndim) if i < lead or size[i - lead] != x.shape[i])
-        if not dims or small_sum(x, dims) is not None:
+    def _noted(self, n: int, step: Any, args: list[Any]) -> bool:
+        """Whether the kernel tells what it calls."""
+        calls: Calls = []
+        like = step.kernel(*args, calls=calls)
+        if not calls:
             return False
-        like = np.add.reduce(x, dims, keepdims=True)
-        made = self._new(like.reshape(size), step.result)
-        flat = made.reshape(like.shape)
-        if layout(flat) != layout(like):
+        function, (*operands, last) = calls.pop()
+        made = self._new(like, step.result)
+        flat = made.reshape(last.shape)
+        if layout(flat) != layout(last) or not np.may_share_memory(flat, made):
             raise Unfit
-        self._call(step, np.add.reduce, (x, dims, None, flat, True))
+        for inner, inside in calls:
+            self.fixed.take(inside[-1].nbytes)
+            self._call(step, inner, inside)
+        self._call(step, function, (*operands, flat))
         self._release(n)
         self._own(step.result, made)
         return True
@@ -263,7 +264,8 @@ class _Builder:
                 self._release(n)
             made = self._new(like, step.result)
             self._release(n)
-            self._call(step, step.kernel, (*args, made))
+            kernel = step.kernel.of(made.dtype) if type(step.kernel) is InDouble else step.kernel
+            self._call(step, kernel, (*args, made))
             self._own(step.result, made)
             return True
         unknown = [Unknown(a.dtype) if isinstance(a, np.ndarray) else a for a in args]
@@ -281,7 +283,10 @@ class _Builder:
             array = self._new(like, step.result if len(values) == result else None)
             scratch.append(array)
             values.append(array)
-            self._call(step, instruction.function, (*operands, array))
+            function = instruction.function
+            if type(function) is InDouble:
+                function = function.of(array.dtype)
+            self._call(step, function, (*operands, array))
         out = values[result]
         if out.shape != step.shape:
             raise Unfit

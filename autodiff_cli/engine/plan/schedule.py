@@ -55,7 +55,7 @@ class Step:
         kind = node.op.kind
         self.moves = node.op.view or node.op is ops.OUTPUT or bool(node.op.properties & VIEWS)
         self.pointwise = kind is POINTWISE
-        self.sums = "sums" in node.op.properties
+        self.noted = "noted" in node.op.properties and kernel is node.op.kernel
         self.draws = "draw" in node.op.properties
         self.several = node.outputs is not None
         self.bytes = 0 if node.op.view else prod(node.shape) * node.dtype.itemsize

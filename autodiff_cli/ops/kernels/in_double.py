@@ -24,12 +24,16 @@ class InDouble:
         self.ufunc = ufunc
         self.unsigned = unsigned
 
+    def of(self, dtype: np.dtype) -> Any:
+        """The same for arrays of a dtype: the ufunc itself where that is all."""
+        return self if self.unsigned or dtype == np.float32 else self.ufunc
+
     def __call__(self, x: Any, out: np.ndarray | None = None) -> Any:
         if type(x) is float:
             return self.ufunc(x)
         if not isinstance(x, np.ndarray | np.generic):
             return x.__array_ufunc__(self, "__call__", x)
-        if x.size > MOST or (x.dtype != np.float32 and not self.unsigned):
+        if x.size > MOST or self.of(x.dtype) is self.ufunc:
             return self.ufunc(x, out)
         found = np.asarray(self.ufunc(x, dtype=np.float64))
         if self.unsigned:

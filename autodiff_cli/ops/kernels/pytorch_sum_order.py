@@ -8,8 +8,9 @@ on PyTorch adds in threads: there the sum is NumPy's, which is as good and faste
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -19,15 +20,28 @@ STEP = 16  # rows of a block
 MOST = 32768  # elements, from which on the sum is NumPy's
 SLICES = 16  # leading elements, each of which is a sum by itself here
 
-_add = np.add.reduce
+_add, _accumulate = np.add.reduce, np.add.accumulate
+
+Calls = list[tuple[Callable[..., Any], tuple[Any, ...]]]
 
 
-def small_sum(x: np.ndarray, dims: Sequence[int] | None = None) -> np.ndarray | None:
+def noted(calls: Calls | None, function: Callable[..., Any], *args: Any) -> Any:
+    """What the function gives; `calls` get what gives it again, its result last among the
+    arguments."""
+    made = np.asarray(function(*args))
+    if calls is not None:
+        calls.append((function, (*args, made)))
+    return made
+
+
+def small_sum(
+    x: np.ndarray, dims: Sequence[int] | None = None, calls: Calls | None = None
+) -> np.ndarray | None:
     """The sum over neighbouring dims in that order, flat; None where NumPy's does."""
     if x.dtype.kind != "f" or not 0 < x.size < MOST or x.itemsize < 4 or not x.flags.c_contiguous:
         return None
     if dims is None and x.size <= WAYS:
-        return _add(x.ravel(), keepdims=True) + 0
+        return noted(calls, np.add, noted(calls, _add, x.reshape(1, -1), 1, None), 0)
     shape = x.shape
     summed = [i for i in (range(x.ndim) if dims is None else dims) if shape[i] != 1]
     if not summed:
@@ -35,65 +49,63 @@ def small_sum(x: np.ndarray, dims: Sequence[int] | None = None) -> np.ndarray | 
     first, last = min(summed), max(summed)
     lead, m = prod(shape[:first]), prod(shape[last + 1 :])
     n = x.size // (lead * m)
-    if prod(shape[i] for i in summed) != n or (x.itemsize > 4 and lead * m > 1):
+    if prod([shape[i] for i in summed]) != n or (x.itemsize > 4 and lead * m > 1):
         return None
-    if m == 1:
-        return _inner(x.reshape(lead, n)) + 0  # -0.0 is added to 0.0
-    if lead > SLICES:
+    if m > 1 and lead > SLICES:
         return None
-    return np.concatenate([_outer(part) for part in x.reshape(lead, n, m)]) + 0
+    total = _inner(x.reshape(lead, n), calls) if m == 1 else _outer(x.reshape(lead, n, m), calls)
+    return noted(calls, np.add, total, 0).reshape(-1)  # -0.0 is added to 0.0
 
 
-def _outer(x: np.ndarray) -> np.ndarray:
+def _outer(x: np.ndarray, calls: Calls | None) -> np.ndarray:
     """The sums of columns."""
-    m = x.shape[1]
+    _, n, m = x.shape
     lanes = WIDTH // x.itemsize
-    wide = WAYS * (lanes if m >= lanes else 1)
-    cut = m - m % wide
-    if cut == m or x.shape[0] < WAYS:
-        return _block(x)
-    return np.concatenate((_block(x[:, :cut]), _ways(x[:, cut:]))) if cut else _ways(x)
+    cut = m - m % (WAYS * (lanes if m >= lanes else 1))
+    if cut == m or n < WAYS:
+        return _block(x, calls)
+    ways = _ways(x[:, :, cut:], calls)
+    return noted(calls, np.concatenate, (_block(x[:, :, :cut], calls), ways), 1) if cut else ways
 
 
-def _inner(x: np.ndarray) -> np.ndarray:
+def _inner(x: np.ndarray, calls: Calls | None) -> np.ndarray:
     """The sums of rows."""
     r, n = x.shape
     lanes = WIDTH // x.itemsize
-    vectors = n // lanes
-    if not vectors:
-        return _ways(x.T)
-    cut = vectors * lanes
-    rows = x[:, :cut].reshape(r, vectors, lanes).transpose(1, 0, 2).reshape(vectors, -1)
-    total = _ways(rows).reshape(r, lanes).T
-    parts = total if cut == n else np.concatenate((x[:, cut:].T, total))
-    last: np.ndarray = np.add.accumulate(parts, 0)[-1]
+    if n < lanes:
+        return _ways(x[:, :, None], calls)
+    cut = n - n % lanes
+    total = _ways(x[:, :cut].reshape(r, -1, lanes), calls)
+    parts = total if cut == n else noted(calls, np.concatenate, (x[:, cut:], total), 1)
+    last: np.ndarray = noted(calls, _accumulate, parts, 1, None)[:, -1:]
     return last
 
 
-def _block(rows: np.ndarray) -> np.ndarray:
-    """The sum of rows, one after the other, in blocks."""
+def _block(rows: np.ndarray, calls: Calls | None) -> np.ndarray:
+    """The sum over the second dim, one after the other, in blocks."""
     total: np.ndarray | None = None
-    while rows.shape[0] > STEP:
-        cut = rows.shape[0] - rows.shape[0] % STEP
-        if cut < rows.shape[0]:
-            total = _onto(total, _add(rows[cut:], 0))
-        rows = _add(rows[:cut].reshape(-1, STEP, rows.shape[1]), 1)
-    if total is not None and rows.shape[0] == STEP:
-        rows = _add(rows[None], 1)
-    return _onto(total, _add(rows, 0))
+    while (n := rows.shape[1]) > STEP:
+        cut = n - n % STEP
+        if cut < n:
+            total = _onto(total, noted(calls, _add, rows[:, cut:], 1, None), calls)
+        blocks = rows[:, :cut].reshape(len(rows), -1, STEP, *rows.shape[2:])
+        rows = noted(calls, _add, blocks, 2, None)
+    return _onto(total, noted(calls, _add, rows, 1, None), calls)
 
 
-def _onto(total: np.ndarray | None, more: np.ndarray) -> np.ndarray:
-    return more if total is None else total + more
+def _onto(total: np.ndarray | None, more: np.ndarray, calls: Calls | None) -> np.ndarray:
+    return more if total is None else noted(calls, np.add, total, more)
 
 
-def _ways(rows: np.ndarray) -> np.ndarray:
-    """The sum of rows by way of four accumulators."""
-    rounds = rows.shape[0] // WAYS
-    if not rounds:
-        return _add(rows, 0)
-    sums = _block(rows[: rounds * WAYS].reshape(rounds, -1)).reshape(WAYS, -1)
-    first = sums[0]
-    for row in rows[rounds * WAYS :]:
-        first = first + row
-    return first + sums[1] + sums[2] + sums[3]
+def _ways(rows: np.ndarray, calls: Calls | None) -> np.ndarray:
+    """The sum over the second dim by way of four accumulators."""
+    r, n, m = rows.shape
+    cut = n - n % WAYS
+    if not cut:
+        return noted(calls, _add, rows, 1, None)
+    sums = _block(rows[:, :cut].reshape(r, -1, WAYS, m), calls)
+    if cut < n:
+        parts = sums[:, :1], rows[:, cut:], sums[:, 1:]
+        sums = noted(calls, np.concatenate, parts, 1)
+    last: np.ndarray = noted(calls, _accumulate, sums, 1, None)[:, -1]
+    return last

@@ -20,6 +20,7 @@ from ...graph.strides import strides_of
 from ..kernels.matrices import require_numbers, transposed
 from ..kernels.pytorch_product_order import batched_product, vector_product
 from ..kernels.pytorch_product_order import product as single_product
+from ..kernels.pytorch_sum_order import noted
 
 
 def needs_dims(name, node, ndim, what):
@@ -55,7 +56,7 @@ def _matmul_shape(input, other):
     return (*broadcast_shapes(a[:-2], b[:-2]), *rows, *columns), dtype
 
 
-def _matmul(a, b):
+def _matmul(a, b, calls=None):
     product: Any = np.matmul
     if a.dtype.char == "f" and a.ndim > 2 < b.ndim:
         product = batched_product
@@ -68,7 +69,7 @@ def _matmul(a, b):
     if a.ndim > 2 and b.ndim == 2:
         rows = a.reshape(count(a.shape[:-1]), a.shape[-1])
         return product(rows, b).reshape(*a.shape[:-1], b.shape[1])
-    return product(a, b)
+    return noted(calls if product is np.matmul else None, product, a, b)
 
 
 RANKS = {
@@ -132,6 +133,7 @@ def _folded(input, other):
 @contraction(
     _matmul,
     numpy="input @ other",
+    properties=frozenset({"noted"}),
     shape=_matmul_shape,
     grad_fn=_matmul_name,
     aliases=["linalg.matmul"],
@@ -193,6 +195,7 @@ def _matmul_to_other(g, input, other):
 @contraction(
     _matmul,
     numpy="input @ mat2",
+    properties=frozenset({"noted"}),
     shape=lambda input, mat2: _bmm_shape("bmm", input, mat2),
     vjp=lambda g, out, input, mat2: (F.bmm(g, transposed(mat2)), F.bmm(transposed(input), g)),
     samples=[S(t(2, 2, 3), t(2, 3, 2)), S(t(0, 2, 3), t(0, 3, 1))],

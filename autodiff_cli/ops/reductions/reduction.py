@@ -25,7 +25,7 @@ from ...graph.registry import F
 from ...graph.samples import Bad, S, bools, ints, t
 from ...graph.shapes import dims_of, reduced_count, reduced_shape
 from ...graph.strides import contiguous_strides
-from ..kernels.pytorch_sum_order import small_sum
+from ..kernels.pytorch_sum_order import noted, small_sum
 from ..kernels.rules import (
     as_float,
     picked,
@@ -70,23 +70,18 @@ def _sum_dtype(input, dtype=None):
     return dtype or (INT64 if input.dtype.kind in "iub" else input.dtype)
 
 
-def _sum(x, dim, keepdim, dtype=None):
-    if dtype is None:
-        total = small_sum(x, dim or None)
-        if total is not None:
-            if not dim:
-                return total.reshape((1,) * x.ndim if keepdim else ())
-            left = [1 if d in dim else n for d, n in enumerate(x.shape)]
-            places = range(x.ndim) if keepdim else set(range(x.ndim)) - set(dim)
-            return total.reshape([left[d] for d in sorted(places)])
-    return np.add.reduce(x, axis=dim or None, dtype=_sum_dtype(x, dtype), keepdims=keepdim)
+def _sum(x, dim, keepdim, dtype=None, calls=None):
+    total = small_sum(x, dim or None, calls) if dtype is None else None
+    if total is None:
+        total = noted(calls, np.add.reduce, x, dim or None, _sum_dtype(x, dtype))
+    return total.reshape(reduced_shape(x.shape, dim, keepdim))
 
 
 @reduction(
     _sum,
     dtype=_sum_dtype,
     numpy="np.sum(input, axis=dim or None, dtype=dtype, keepdims=keepdim)",
-    properties=PARTIAL,
+    properties=PARTIAL | {"noted"},
     grad_fn=_name("SumBackward0", "SumBackward1"),
     samples=[
         *DIMS,

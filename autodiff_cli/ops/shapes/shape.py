@@ -28,7 +28,7 @@ from ...graph.samples import Bad, S, ints, t
 from ...graph.shapes import infer_size
 from ...graph.sizes import check_address
 from ...graph.strides import is_contiguous, strides_of, view_strides
-from ..kernels.pytorch_sum_order import small_sum
+from ..kernels.pytorch_sum_order import noted, small_sum
 
 # -- expansion and its opposite --------------------------------------------------------------------
 
@@ -105,16 +105,16 @@ def broadcast_to(input: Tensor, size: Size):
     return F.expand(input, size)
 
 
-def _sum_to(x, size):
+def _sum_to(x, size, calls=None):
     lead = x.ndim - len(size)
     dims = (
         *range(lead),
         *(i + lead for i, s in enumerate(size) if s == 1 and x.shape[i + lead] != 1),
     )
     if dims:
-        total = small_sum(x, dims)
-        x = np.add.reduce(x, axis=dims, keepdims=True) if total is None else total
-    return np.reshape(x, size)
+        total = small_sum(x, dims, calls)
+        x = noted(calls, np.add.reduce, x, dims, None) if total is None else total
+    return x.reshape(size)
 
 
 def _sum_to_shape(input, size):
@@ -145,7 +145,7 @@ def _sum_to_name(input, size):
     shape=_sum_to_shape,
     grad_fn=_sum_to_name,
     public=False,
-    properties=frozenset({"sums"}),
+    properties=frozenset({"sums", "noted"}),
     samples=[S(t(2, 3), (1, 3)), S(t(2, 3), (3,)), S(t(2, 3), ())],
     counterpart="Tensor.sum_to_size",
     vjp=lambda g, out, input, size: (F.expand(g, input.shape),),
