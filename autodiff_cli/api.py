@@ -54,8 +54,8 @@ _COMMON = """
             write: a function that gets what `print` prints; default the standard output.
             max_memory: bytes that the tensors of a call may take together (E505 beyond; 1 GiB).
             max_steps: steps of loops in a call (E506 beyond; 1,000,000).
-            max_plans: how many forms of arrays, by shapes and dtypes, have a plan that is kept, the
-            last ones used (64). Calls are recorded when a form comes for the second time.
+            max_plan_memory: bytes that plans may take which are kept, one for each form of arrays
+            (shapes and dtypes), the last ones used (64 MiB).
             engine: "dask": arrays may be those of Dask, of any number of rows, as results that have
             rows then are; `client` says on which cluster (threads of this process without).
             isolate: the program runs in a process of its own, where memory is bounded from outside.

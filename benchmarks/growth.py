@@ -54,7 +54,7 @@ def available() -> int:
 
 def _recorded(function: Any) -> str:
     """How the plan runs that a compiled program recorded."""
-    plan = next(iter(function.plans.values())).recording.plan
+    plan = next(iter(function.plans.values())).plan
     groups = [step for step in plan.steps if isinstance(step, Tiled)]
     if not groups:
         return "flat list" if plan.fixed is not None else "steps of the plan"

@@ -54,10 +54,10 @@ def fixed() -> Iterator[pytest.MonkeyPatch]:
     both times."""
     run = schedule.Plan.run
 
-    def twice(plan: schedule.Plan, arrays: list[Any]) -> list[Any]:
-        first = run(plan, arrays)
+    def twice(plan: schedule.Plan, arrays: list[Any], own: bool = False) -> list[Any]:
+        first = run(plan, arrays, own)
         before = [copied(value) for value in first]
-        second = run(plan, arrays)
+        second = run(plan, arrays, own)
         for one, other, kept in zip(first, second, before, strict=True):
             same(one, kept)
             same(other, kept)

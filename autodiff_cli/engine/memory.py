@@ -7,6 +7,7 @@ left. What is kept ready is bounded.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from sys import getrefcount
 from typing import Any
 
@@ -19,6 +20,7 @@ from ..graph.state import LOCK, STATE
 
 POOLED_FROM = 1 << 20  # bytes
 MOST_BYTES = 512 << 20
+SMALL = 1024  # elements below which arrays are copied without asking whose memory they are
 
 
 def _references() -> int:
@@ -81,3 +83,25 @@ def drop_free() -> None:
 def too_large(span: Any) -> AutodiffError:
     """E505 for the place where memory ran out."""
     return fault("E505 tensors-program-need-more", bytes_text(STATE.max_bytes), span=span)
+
+
+def memory_of(array: np.ndarray) -> int:
+    """What an array and its views have in common."""
+    return id(array if array.base is None else array.base)
+
+
+def owned(values: list[np.ndarray], kept: Iterable[Any]) -> list[np.ndarray]:
+    """The values, each with all of some memory for itself, none that of an array that is kept."""
+    taken: set[int] | None = None
+    found: list[np.ndarray] = []
+    for value in values:
+        if value.size < SMALL:
+            found.append(np.array(value))
+            continue
+        if taken is None:
+            taken = {memory_of(array) for array in kept if isinstance(array, np.ndarray)}
+        base = value if value.base is None else value.base
+        whole = isinstance(base, np.ndarray) and base.nbytes == value.nbytes and base.base is None
+        found.append(np.array(value) if id(base) in taken or not whole else value)
+        taken.add(id(base))
+    return found

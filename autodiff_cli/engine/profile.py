@@ -299,10 +299,10 @@ class TimedPlan(Described):
         for step, clock in self.clocks:
             step.kernel = clock if timed else clock.kernel
 
-    def run(self, arrays: list[Any]) -> list[Any]:
+    def run(self, arrays: list[Any], own: bool = False) -> list[Any]:
         with self.observer.running():
             self.observer.ran(self)
-            return super().run(arrays)
+            return super().run(arrays, own)
 
     def _fix(self, arrays: list[Any]) -> Fixed | None:
         """Calls are written for kernels as they are, and then timed one by one."""

@@ -6,7 +6,7 @@ nodes, defaults are filled in. Kinds tell the engine what it may do with an op.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -492,6 +492,11 @@ ARGUMENT.kernel = Given.look
 def argument(array: np.ndarray, of: Varying | None = None) -> Node:
     """A node of an array that may be another one when the plan runs again."""
     return Node(ARGUMENT, (Given(array, of),), (), array.shape, array.dtype)
+
+
+def looked_at(arguments: Iterable[Node]) -> bool:
+    """Whether the value of an argument was asked for: then a plan stands for this one alone."""
+    return any(node.args[0].looked_at for node in arguments)
 
 
 def varying(value: Varying, dtype: np.dtype | None, weak: bool = True) -> Node:

@@ -9,9 +9,9 @@ from autodiff_cli.autograd.tensor import AccumulateGrad
 from autodiff_cli.autograd.transform_levels import jacobian_of
 from autodiff_cli.autograd.transforms import jacobians
 from autodiff_cli.engine.evaluate import plan
-from autodiff_cli.engine.plan.rerun import Recording, argument
+from autodiff_cli.engine.plan.schedule import planned
 from autodiff_cli.graph.node import Node
-from autodiff_cli.graph.op import constant, leaf, value_of
+from autodiff_cli.graph.op import argument, constant, leaf, value_of
 from autodiff_cli.graph.registry import F
 from tests.table import Case, apply, arrays_of, cases, nodes_of, variables
 
@@ -60,7 +60,7 @@ def variable(*shape: int) -> Node:
 
 def large_steps(x: Node, found: list[Node]) -> list[str]:
     """What a plan computes of more elements than an example has, changes of shape left out."""
-    steps = Recording(plan(found)[0], [x.inputs[0]], found).plan.steps
+    steps = planned(plan(found)[0], [x.inputs[0]], found).steps
     return [
         s.name for s in steps if np.prod(s.shape) > SMALL and not s.moves and s.name != "permute"
     ]

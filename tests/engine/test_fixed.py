@@ -11,10 +11,10 @@ import pytest
 
 import autodiff_cli.engine.evaluate as engine
 from autodiff_cli.engine.plan import plan_memory_budget, resident_plan, schedule
-from autodiff_cli.engine.plan.rerun import Recording, argument
+from autodiff_cli.engine.plan.schedule import Plan, planned
 from autodiff_cli.errors import AutodiffError, fail
 from autodiff_cli.graph.node import Node
-from autodiff_cli.graph.op import constant
+from autodiff_cli.graph.op import argument, constant
 from autodiff_cli.graph.registry import F
 from autodiff_cli.ops import load_all
 
@@ -23,14 +23,14 @@ from ..regimes import same
 load_all()
 
 
-def recording(function: Any, *arrays: np.ndarray) -> tuple[Recording, list[Node]]:
+def recording(function: Any, *arrays: np.ndarray) -> tuple[Plan, list[Node]]:
     """A plan of what a function of nodes gives, run until it has memory of its own."""
     arguments = [argument(array) for array in arrays]
     targets = function(*arguments)
     order, _ = engine.plan(targets)
-    made = Recording(order, arguments, targets)
+    made = planned(order, arguments, targets)
     for _ in range(schedule.FIXED_AFTER):
-        made.run(list(arrays))
+        made.run(list(arrays), own=True)
     return made, targets
 
 
@@ -56,25 +56,25 @@ def by_numpy(x: np.ndarray, w: np.ndarray) -> list[np.ndarray]:
 def test_other_arrays_and_layouts() -> None:
     x, w = arrays(5, 4), arrays(5, 3)
     made, _ = recording(mixed, x, w)
-    assert made.plan.fixed is not None
+    assert made.fixed is not None
     layouts = [x, np.asfortranarray(x), x[::-1], np.repeat(x, 2, 1)[:, ::2], x * 3]
     layouts.append(np.broadcast_to(x[:1], x.shape))
     for given in layouts:
-        for found, wanted in zip(made.run([given, w]), by_numpy(given, w), strict=True):
+        for found, wanted in zip(made.run([given, w], own=True), by_numpy(given, w), strict=True):
             np.testing.assert_allclose(found, wanted, rtol=1e-13, atol=1e-15)
 
 
 def test_results_are_the_callers_own() -> None:
     x, w = arrays(5, 4), arrays(5, 3)
     made, _ = recording(mixed, x, w)
-    held = made.run([x, w])
+    held = made.run([x, w], own=True)
     plan_memory_budget = [value.copy() for value in held]
-    for value in made.run([x * 2, w]):
+    for value in made.run([x * 2, w], own=True):
         value[...] = np.nan
     for value, wanted in zip(held, plan_memory_budget, strict=True):
         same(value, wanted)
         value[...] = np.nan
-    for value, wanted in zip(made.run([x, w]), plan_memory_budget, strict=True):
+    for value, wanted in zip(made.run([x, w], own=True), plan_memory_budget, strict=True):
         same(value, wanted)
     same(x, arrays(5, 4))
 
@@ -82,11 +82,11 @@ def test_results_are_the_callers_own() -> None:
 def test_targets_that_are_views_of_one_another_and_of_inputs() -> None:
     x = arrays(3, 4)
     made, _ = recording(lambda a: [F.transpose(a, 0, 1), F.select(a, 0, 1), F.neg(a)], x)
-    first = made.run([x])
+    first = made.run([x], own=True)
     for value in first:
         value += 100
     same(x, arrays(3, 4))
-    for value, wanted in zip(made.run([x]), (x.T, x[1], -x), strict=True):
+    for value, wanted in zip(made.run([x], own=True), (x.T, x[1], -x), strict=True):
         same(value, wanted)
 
 
@@ -94,14 +94,14 @@ def test_big_inputs_are_bound_and_others_taken() -> None:
     big = np.ones((resident_plan.COPIED // 8 // 4 + 1, 4))
     w = np.arange(4.0)
     made, _ = recording(lambda x, y: [F.sum(F.matmul(x, y))], big, w)
-    assert made.plan.fixed is not None
-    assert [number for number, _ in made.plan.fixed.bound] == [0]
-    same(made.run([big, w])[0], np.asarray(6.0 * len(big)))
+    assert made.fixed is not None
+    assert [number for number, _ in made.fixed.bound] == [0]
+    same(made.run([big, w], own=True)[0], np.asarray(6.0 * len(big)))
     big *= 2  # the caller's array, changed by the caller
-    same(made.run([big, w])[0], np.asarray(12.0 * len(big)))
+    same(made.run([big, w], own=True)[0], np.asarray(12.0 * len(big)))
     for other in (big * 2, big.copy(order="F"), np.broadcast_to(big[:1], big.shape)):
         for _ in range(3):
-            same(made.run([other, w])[0], (other @ w).sum())
+            same(made.run([other, w], own=True)[0], (other @ w).sum())
 
 
 def test_what_a_plan_keeps_is_bounded() -> None:
@@ -109,8 +109,8 @@ def test_what_a_plan_keeps_is_bounded() -> None:
     for given in (huge, huge[:20]):  # the second shows a little of much memory
         made, _ = recording(lambda x: [F.matmul(x, constant(np.ones(4)))], given)
         for _ in range(4):
-            same(made.run([given])[0], given.sum(1))
-        bound = [] if made.plan.fixed is None else made.plan.fixed.bound
+            same(made.run([given], own=True)[0], given.sum(1))
+        bound = [] if made.fixed is None else made.fixed.bound
         assert not bound
 
 
@@ -120,7 +120,7 @@ def test_what_all_plans_keep_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None
     x = np.ones(1000)
     made = [recording(lambda a: [F.cumsum(F.mul(a, 1.5), 0)], x[: 1000 - at])[0] for at in range(8)]
     assert sum(plan_memory_budget.HOLDING.values()) <= 40_000
-    holding = [one for one in made if one.plan.fixed is not None]
+    holding = [one for one in made if one.fixed is not None]
     assert made[-1] in holding
     assert len(holding) < len(made)
     for at, one in enumerate(made * 3):
@@ -129,7 +129,7 @@ def test_what_all_plans_keep_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None
     del made, holding, one
     gc.collect()
     last, _ = recording(lambda a: [F.cumsum(F.mul(a, 1.5), 0)], x)
-    assert last.plan.fixed is not None
+    assert last.fixed is not None
     assert len(plan_memory_budget.HOLDING) == 1
 
 
@@ -141,13 +141,13 @@ def test_a_failure_leaves_the_memory_usable(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(F.tanh, "kernel", failing)
     made, _ = recording(lambda x: [F.mul(F.tanh(F.add(x, x)), 1.5)], np.eye(3))
-    assert made.plan.fixed is not None
+    assert made.fixed is not None
     for given in (np.eye(3), np.eye(3) * 5, np.eye(3) * 2, np.eye(3) * 6):
         if given[0, 0] > 4:
             with pytest.raises(AutodiffError, match="too much"):
-                made.run([given])
+                made.run([given], own=True)
         else:
-            same(made.run([given])[0], (given + given + 1) * 1.5)
+            same(made.run([given], own=True)[0], (given + given + 1) * 1.5)
 
 
 def test_empty_and_single_numbers() -> None:
@@ -155,6 +155,6 @@ def test_empty_and_single_numbers() -> None:
         x = np.ones(shape)
         made, _ = recording(lambda a: [F.sum(F.exp(a)), F.mul(F.reshape(a, (-1, 1)), 2.0)], x)
         for given in (x, x * 2):
-            total, doubled = made.run([given])
+            total, doubled = made.run([given], own=True)
             same(total, np.asarray(np.exp(given).sum()))
             same(doubled, given.reshape(given.size, 1) * 2)

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 import autodiff_cli.engine.evaluate as engine
 from autodiff_cli.engine import outer_sums
-from autodiff_cli.engine.plan.rerun import Recording, argument
+from autodiff_cli.engine.plan.schedule import planned
 from autodiff_cli.graph.node import Node
+from autodiff_cli.graph.op import argument
 from autodiff_cli.graph.registry import F
 from autodiff_cli.ops import load_all
 
@@ -68,10 +69,10 @@ def test_as_one_after_the_other(
     pairs = list(zip(arguments[:-1:2], arguments[1:-1:2], strict=True))
     targets = sums(pairs, arguments[-1] if started else None, turned, shown)
     order, _ = engine.plan(targets)
-    recording = Recording(order, arguments, targets)
+    recording = planned(order, arguments, targets)
     plain(targets)
     for _ in range(3):
-        for found, node in zip(recording.run([*arrays, start]), targets, strict=True):
+        for found, node in zip(recording.run([*arrays, start], own=True), targets, strict=True):
             same(found, node.value)
 
 
@@ -81,6 +82,6 @@ def test_long_sums_have_fewer_steps(count: int) -> None:
     pairs = list(zip(arguments[::2], arguments[1::2], strict=True))
     targets = sums(pairs, None, set(), set())
     order, _ = engine.plan(targets)
-    made = Recording(order, arguments, targets).plan
+    made = planned(order, arguments, targets)
     names = [step.kernel.__name__ for step in made.steps]
     assert names.count("multiply") == (1 if count * 4 > outer_sums.LONG else count)

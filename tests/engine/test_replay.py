@@ -9,9 +9,9 @@ import autodiff_cli as ad
 from autodiff_cli.autograd import reverse
 from autodiff_cli.autograd.tensor import AccumulateGrad
 from autodiff_cli.engine.evaluate import evaluate, plan
-from autodiff_cli.engine.plan.rerun import Recording, argument, looked_at
+from autodiff_cli.engine.plan.schedule import planned
 from autodiff_cli.graph.node import Node
-from autodiff_cli.graph.op import leaf
+from autodiff_cli.graph.op import argument, leaf, looked_at
 from autodiff_cli.graph.registry import F
 from autodiff_cli.language.program.compiled import Compiled
 from autodiff_cli.source import Source
@@ -39,12 +39,12 @@ def test_other_arrays(case: Case) -> None:
     if looked_at(inputs.values()):
         return
     order, _ = plan(targets)
-    recording = Recording(order, list(inputs.values()), targets)
+    recording = planned(order, list(inputs.values()), targets)
     others = {p: a * a.dtype.type(0.75) if a.dtype.kind == "f" else a for p, a in arrays.items()}
     for given in (arrays, others, arrays):
         wanted = targets_of(case, nodes_of(case, given))
         evaluate(wanted, last=True)
-        found = recording.run([given[place] for place in inputs])
+        found = recording.run([given[place] for place in inputs], own=True)
         for one, node in zip(found, wanted, strict=True):
             np.testing.assert_array_equal(one, node.value)
 
@@ -54,7 +54,7 @@ def compiled(text: str, wrt: tuple[str, ...] | None = None) -> Compiled:
 
 
 def recorded(function: Compiled) -> int:
-    return sum(known is not None for known in function.plans.values())
+    return sum(known.plan is not None for known in function.plans.values())
 
 
 def test_the_third_call_only_runs_the_plan() -> None:
@@ -142,5 +142,5 @@ def test_values_that_nobody_reads_again_are_let_go() -> None:
     for _ in range(5):
         last = F.mul(last, 2.0)
     order, _ = plan([last])
-    recording = Recording(order, [node], [last])
-    assert [len(step.done) for step in recording.plan.steps] == [0, 1, 1, 1, 1]
+    recording = planned(order, [node], [last])
+    assert [len(step.done) for step in recording.steps] == [0, 1, 1, 1, 1]

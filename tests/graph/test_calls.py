@@ -69,5 +69,5 @@ def test_a_long_chain_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
         Source("y = x\nfor i in range(200):\n    y = sin(y) * 1.5\nloss = y\n"), ("x",), "loss"
     )
     found = [function(x=np.array(0.3)) for _ in range(3)]
-    assert all(known is not None for known in function.plans.values())
+    assert all(known.plan is not None for known in function.plans.values())
     assert found[0] == found[1] == found[2]

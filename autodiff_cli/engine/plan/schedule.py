@@ -24,7 +24,7 @@ from ...transform.simplify import representatives
 from ..fused.groups import FUSE_FROM, POINTWISE, Group, Grouping
 from ..fused.recompute import computed_again
 from ..fused.tiles import Tiled
-from ..memory import allocate, too_large
+from ..memory import allocate, owned, too_large
 from ..outer_sums import together
 from ..threaded_kernels import kernel_of
 from ..threads import BUFFER
@@ -35,7 +35,8 @@ from .rotating_buffers import Turns
 STATIC, VALUE, VALUES = range(3)
 VIEWS = frozenset({"reshapes", "expands"})
 Made = TypeVar("Made", Fixed, Turns)
-FIXED_AFTER = 2  # runs before a plan gets memory of its own
+STEP_BYTES = 1500  # that a step takes, about
+FIXED_AFTER = 8  # runs before a plan gets memory of its own
 
 
 class Step:
@@ -91,6 +92,8 @@ class Plan:
         if self.fixable:
             kinds = {at: (node.shape, node.dtype) for node, at in self._place.items()}
             self.steps = together(self.steps, kinds, set(self.targets))
+        constants = [array.nbytes for array in self.constants if isinstance(array, np.ndarray)]
+        self.size = STEP_BYTES * len(self.steps) + sum(constants)
         del self._place, self._chosen
         self._let_go()
 
@@ -210,8 +213,9 @@ class Plan:
 
     # -- running ----------------------------------------------------------------------------------
 
-    def run(self, arrays: list[Any]) -> list[Any]:
-        """The targets' values for these inputs, of the shapes and dtypes of the first ones."""
+    def run(self, arrays: list[Any], own: bool = False) -> list[Any]:
+        """The targets' values for these inputs, of the shapes and dtypes of the first ones; their
+        `own`: none shares memory with another, with an input or with the plan."""
         fixed = self.fixed
         if fixed is not None and fixed.fits(arrays) and fixed.turn.acquire(False):
             try:
@@ -240,16 +244,17 @@ class Plan:
                     raise too_large(step.span) from None
                 for at in step.done:
                     registers[at] = None
-        return [registers[at] for at in self.targets]
+        values = [registers[at] for at in self.targets]
+        return owned(values, [*self.constants, *arrays]) if own else values
 
     def turn(self, arrays: list[Any], rest: list[Any]) -> tuple[list[Any], list[Any]]:
-        """A run whose first targets are the first arguments of the next one, valid until three runs
-        later; these and the other targets."""
+        """A run whose first targets are the first arguments of the next one, shared with the plan
+        and valid until three runs later; these and the other targets."""
         if self.turns is None and self.turnable and STATE.observer is None:
             self.turnable = False
             self.turns = self._kept(lambda: Turns(self._fixed, arrays, rest))
         if self.turns is None:
-            found = self.run([*arrays, *rest])
+            found = self.run([*arrays, *rest], own=True)
             return found[: len(arrays)], found[len(arrays) :]
         with np.errstate(all="ignore"):
             return self.turns.run(arrays, rest)

@@ -40,7 +40,7 @@ class Clustered(Compiled):
     def _node(self, array: Any) -> Node:
         return constant(array) if isinstance(array, Rows) else argument(array)
 
-    def _own(self, values: list[Any], kept: set[int], inputs: list[np.ndarray]) -> list[Any]:
+    def _own(self, values: list[Any], kept: list[Any]) -> list[Any]:
         return [self.cluster.array(v) if isinstance(v, Rows) else np.array(v) for v in values]
 
     def _array(self, name: str, value: Any) -> Any:
@@ -49,5 +49,5 @@ class Clustered(Compiled):
             return self.cluster.of(value)
         return super()._array(name, value)
 
-    def _remember(self, key: Key, *rest: Any) -> None:
-        """Nothing: no plan is kept."""
+    def _recorded(self, key: Key, *rest: Any) -> None:
+        """None: no plan is kept."""

@@ -12,11 +12,12 @@ import numpy as np
 from ...autograd.batching.examples import Trace
 from ...autograd.tensor import AccumulateGrad, Tensor
 from ...engine.evaluate import evaluate, plan
-from ...engine.plan.rerun import Recording, argument, looked_at
+from ...engine.memory import owned
+from ...engine.plan.schedule import Plan, planned
 from ...errors import AutodiffError, fault
 from ...graph.dtypes import FLOAT32, FLOAT64, is_float
 from ...graph.node import Node
-from ...graph.op import LEAF, leaf, value_of
+from ...graph.op import LEAF, argument, leaf, looked_at, value_of
 from ...graph.sizes import not_single
 from ...graph.state import LOCK, STATE, own_state
 from ...source import Source
@@ -32,11 +33,11 @@ from ..syntax.scoping import assigned_names
 from ..values.exceptions import Handed
 from ..values.housekeeping import HOUSEKEEPING
 from ..values.values import Scope
-from .array_functions import Blocks, Kind, ValueAndGrad, numbers, parts_of
+from .array_functions import NUMERIC, Blocks, Kind, ValueAndGrad, numbers, parts_of
 from .running import module_names
 from .variables import forget_passes, newest, quoted
 
-SMALL = 1024  # results below this size are copied without asking whose memory they are
+FEW = 256  # nodes of a graph that is recorded at once, not when it comes again
 
 HANDED, EXHAUSTION = Handed(), Exhaustion("the program")
 
@@ -46,11 +47,11 @@ Arrays = dict[str, np.ndarray]
 
 
 class Replayed(NamedTuple):
-    """A plan that was recorded, the variables of its results, and the memory it keeps."""
+    """The variables of results, and the plan that was recorded for them, if it was."""
 
-    names: list[str]
-    recording: Recording
-    kept: set[int]
+    chosen: Blocks
+    plan: Plan | None
+    size: int
 
 
 Form = tuple[tuple[Any, tuple[int, ...], np.dtype], ...]
@@ -58,13 +59,13 @@ Key = tuple[Form, Form]  # of the arrays, and of the vector before them
 
 
 class Wishes(NamedTuple):
-    """What a call may use: bytes of tensors, steps of loops, plans that are kept. `aux`: tensors
+    """What a call may use: bytes of tensors, steps of loops, bytes of plans. `aux`: tensors
     whose values are returned besides, `vmap`: arrays whose first axis counts examples, `seed`: what
     draws start from, `write`: what gets the text that the program prints."""
 
     max_memory: int = 1 << 30
     max_steps: int = 1_000_000
-    max_plans: int = 64
+    max_plan_memory: int = 64 << 20
     aux: str | Sequence[str] = ()
     vmap: str | Sequence[str] = ()
     seed: int | None = None
@@ -90,9 +91,10 @@ class Compiled:
 
     `arguments` are the names the program reads before it assigns them, if it does; another name it
     assigns may be given too and then replaces the first assignment. `constants` are given once for
-    all calls. The second call with arrays of the same shapes and dtypes records its plan, later
-    ones only run it, unless the program looked at values, drew random numbers or has effects; the
-    plans that were used last are kept. Copies and pickles are compiled anew.
+    all calls. The first call with arrays of some shapes and dtypes records its plan, the second
+    that of a long graph; later ones only run it, unless the program looked at values, drew random
+    numbers or has effects. The plans that were used last are kept. Copies and pickles are compiled
+    anew.
     """
 
     def __init__(
@@ -109,7 +111,7 @@ class Compiled:
         self.wrt = None if wrt is None else _names("wrt", wrt)
         (self.of,) = _names("of", [of])
         self.wishes = wishes = wishes or Wishes()
-        for name in ("max_memory", "max_steps", "max_plans"):
+        for name in ("max_memory", "max_steps", "max_plan_memory"):
             limit = getattr(wishes, name)
             if type(limit) is not int or limit < 0:
                 raise fault(
@@ -135,11 +137,13 @@ class Compiled:
                 name.id for name in names_read(statement) if name.id in self.assigned - before
             )
             before |= assigned_names([statement])[0]
+        self.used = used
         self.arguments = sorted(used)
         self.seeds = "seed" not in used | self.assigned
         self.pure = True  # whether it has called nothing so far that does more than compute
         self.constants = {name: self._array(name, a) for name, a in (constants or {}).items()}
-        self.plans: dict[Key, Replayed | None] = {}
+        self.plans: dict[Key, Replayed] = {}
+        self.size = 0  # of these, in bytes
 
     def __reduce__(self) -> tuple[Any, ...]:
         made = self.tree.span.source, self.bare or self.wrt, self.of, self.kind
@@ -171,17 +175,14 @@ class Compiled:
         inputs = [*given.values(), *parts.values()]
         key = _form(given), _form(parts)
         known = self.plans.get(key)
-        if known is None:
+        if known is None or known.plan is None:
             with own_state():
                 STATE.seed = () if seed is None else (seed,)
-                names, values, kept = self._run(given, parts, key)
+                chosen, values = self._run(given, parts, key)
         else:
-            if len(self.plans) >= self.wishes.max_plans:
-                with LOCK:
-                    self.plans[key] = self.plans.pop(key, known)
-            names, values, kept = known.names, known.recording.run(inputs), known.kept
-        values = self._own(values, kept, inputs)
-        chosen = Blocks(names, self.bare is not None, bool(self.vmap))
+            with LOCK:
+                self.plans[key] = self.plans.pop(key, known)
+            chosen, values = known.chosen, known.plan.run(inputs, own=True)
         if not self.aux:
             return self.kind.answer(chosen, values)
         found = len(values) - len(self.aux)
@@ -191,9 +192,8 @@ class Compiled:
 
     def _run(
         self, given: Arrays, parts: dict[str | None, np.ndarray], key: Key
-    ) -> tuple[list[str], list[np.ndarray], set[int]]:
-        """The names of the variables, the values of a program run from its text, and the memory
-        that its constants keep."""
+    ) -> tuple[Blocks, list[np.ndarray]]:
+        """The variables, and the values of a program run from its text."""
         STATE.max_bytes, STATE.max_steps = self._limits()
         STATE.write = self.wishes.write or _print
         STATE.default_dtype = FLOAT32 if self.python else FLOAT64
@@ -206,11 +206,15 @@ class Compiled:
         if trace is not None:
             trace.lift(targets)
             targets = [trace.full(node) for node in targets]
-        order, uses = plan(targets)
-        kept = {_memory(node.value) for node in uses if isinstance(node.value, np.ndarray)}
-        self._remember(key, names, order, [*nodes.values(), *vector.values()], targets)
+        order, outside = plan(targets)
+        chosen = Blocks(names, self.bare is not None, bool(self.vmap))
+        inputs = [*given.values(), *parts.values()]
+        made = self._recorded(key, chosen, order, [*nodes.values(), *vector.values()], targets)
+        if made is not None:
+            return chosen, made.run(inputs, own=True)
+        kept = [*[node.value for node in outside], *inputs]
         evaluate(targets, last=True)
-        return names, [value_of(node) for node in targets], kept
+        return chosen, self._own([value_of(node) for node in targets], kept)
 
     def _limits(self) -> tuple[int, int]:
         return self.wishes[:2]
@@ -218,8 +222,8 @@ class Compiled:
     def _node(self, array: np.ndarray) -> Node:
         return argument(array)
 
-    def _own(self, values: list[Any], kept: set[int], inputs: list[np.ndarray]) -> list[Any]:
-        return _owned(values, kept, inputs)
+    def _own(self, values: list[Any], kept: list[Any]) -> list[Any]:
+        return owned(values, kept)
 
     def _examples(self, given: Arrays) -> int:
         """How many examples the arrays of `vmap` have."""
@@ -268,23 +272,29 @@ class Compiled:
         STATE.shown = STATE.last = None
         return list(chosen), targets
 
-    def _remember(
-        self, key: Key, names: list[str], order: list[Node], inputs: list[Node], targets: list[Node]
-    ) -> None:
-        """Record the plan of a call when an equal one came before it."""
+    def _recorded(
+        self, key: Key, chosen: Blocks, order: list[Node], inputs: list[Node], targets: list[Node]
+    ) -> Plan | None:
+        """The plan of a call, of a long graph when an equal one came before it; None where later
+        calls may differ from it."""
         drew = STATE.streams or STATE.default_generator is not None
         if not self.pure or drew or looked_at(inputs):
-            return
-        if key in self.plans:
-            recording = Recording(order, inputs, targets)
-            recording.plan.check(self.wishes.max_memory)
-            constants = [c for c in recording.plan.constants if isinstance(c, np.ndarray)]
-            self.plans[key] = Replayed(names, recording, set(map(_memory, constants)))
-        else:
-            with LOCK:
-                while len(self.plans) >= max(1, self.wishes.max_plans):
-                    del self.plans[next(iter(self.plans))]
-                self.plans[key] = None
+            return None
+        made = None
+        if len(order) <= FEW or key in self.plans:
+            made = planned(order, inputs, targets)
+            made.check(self.wishes.max_memory)
+        with LOCK:
+            self._forget(key)
+            self.plans[key] = Replayed(chosen, made, made.size if made else 0)
+            self.size += self.plans[key].size
+            while self.size > self.wishes.max_plan_memory and len(self.plans) > 1:
+                self._forget(next(iter(self.plans)))
+        return made
+
+    def _forget(self, key: Key) -> None:
+        known = self.plans.pop(key, None)
+        self.size -= known.size if known else 0
 
     def _called(self, name: str, function: Any) -> None:
         self.pure = self.pure and harmless(name, function)
@@ -292,10 +302,11 @@ class Compiled:
     # -- arrays -----------------------------------------------------------------------------------
 
     def _array(self, name: str, value: object) -> np.ndarray:
-        if name not in self.arguments and name not in self.assigned:
+        if name not in self.used and name not in self.assigned:
             raise fault("E205 program-no-name", ", ".join(self.arguments), name=name)
-        array = numbers(value, f"`{name}`")
-        if self.wrt is not None and name in self.wrt and not is_float(array.dtype):
+        known = type(value) is np.ndarray and value.dtype in NUMERIC
+        array: Any = value if known else numbers(value, f"`{name}`")
+        if not is_float(array.dtype) and self.wrt is not None and name in self.wrt:
             array = array.astype(FLOAT32 if self.python else FLOAT64)
         return array
 
@@ -365,25 +376,3 @@ def _tensors(scope: Scope) -> dict[str, Tensor]:
 def _form(arrays: Mapping[Any, np.ndarray]) -> Form:
     """What plans depend on."""
     return tuple([(name, array.shape, array.dtype) for name, array in arrays.items()])
-
-
-def _memory(array: np.ndarray) -> int:
-    """What an array and its views have in common."""
-    return id(array if array.base is None else array.base)
-
-
-def _owned(values: list[np.ndarray], kept: set[int], inputs: list[np.ndarray]) -> list[np.ndarray]:
-    """The results, each with all of some memory for itself, none that is `kept` or an input's."""
-    taken: set[int] | None = None
-    owned: list[np.ndarray] = []
-    for value in values:
-        if value.size < SMALL:
-            owned.append(np.array(value))
-            continue
-        if taken is None:
-            taken = kept.union(map(_memory, inputs))
-        base = value if value.base is None else value.base
-        whole = isinstance(base, np.ndarray) and base.nbytes == value.nbytes and base.base is None
-        owned.append(np.array(value) if id(base) in taken or not whole else value)
-        taken.add(id(base))
-    return owned

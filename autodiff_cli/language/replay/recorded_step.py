@@ -16,10 +16,10 @@ import numpy as np
 
 from ...autograd.tensor import Tensor
 from ...engine.evaluate import evaluate, plan
-from ...engine.plan.rerun import Recording, looked_at
+from ...engine.plan.schedule import planned
 from ...errors import AutodiffError
 from ...graph.node import Node
-from ...graph.op import ARGUMENT, argument, constant, value_of
+from ...graph.op import ARGUMENT, argument, constant, looked_at, value_of
 from ...graph.state import STATE
 from ...graph.symbolic_numbers import Aside, Growing, Later, Tape, Unread, Varying, layout, maker
 from ..values.values import Scope
@@ -250,8 +250,8 @@ class Recorder:
         self.looked += len(order)
         if self.looked > 1000 + 5 * (Node.counter() - self.since):
             raise Aside  # each number is computed from the start: many in a long step take long
-        found = Recording(order, arguments, [node]).run([n.args[0].array for n in arguments])
-        return self.tape.result(node, found[0].item())
+        (found,) = planned(order, arguments, [node]).run([n.args[0].array for n in arguments])
+        return self.tape.result(node, found.item())
 
     def only_computed(self, before: Snapshot, after: Snapshot, free: set[str]) -> bool:
         """Whether the step changed nothing but what it leaves to the next one."""
@@ -399,9 +399,9 @@ class Recorded:
         order, _ = plan(targets)
         if len(order) > MOST_NODES or any("draw" in node.op.properties for node in order):
             raise Aside
-        self.recording = Recording(order, arguments, targets) if targets else None
-        if self.recording is not None:
-            self.recording.plan.check(STATE.max_bytes)
+        self.plan = planned(order, arguments, targets) if targets else None
+        if self.plan is not None:
+            self.plan.check(STATE.max_bytes)
 
     def _carried(self, value: Any) -> int:
         if type(value) is not Varying and type(value) not in NUMBERS:
@@ -438,8 +438,8 @@ class Recorded:
             if values is None:
                 return None
             found: list[Any] = []
-            if self.recording is not None:
-                arrays, found = self.recording.turn(arrays, tape.feed(values))
+            if self.plan is not None:
+                arrays, found = self.plan.turn(arrays, tape.feed(values))
             count = len(tape.results)
             if not tape.finish(values, found[:count]):
                 return None
