@@ -19,6 +19,7 @@ import numpy as np
 from autodiff_cli import value_and_grad
 from autodiff_cli.engine import evaluate as engine
 from autodiff_cli.engine.fused.tiles import Tiled
+from autodiff_cli.engine.plan.schedule import FIXED_AFTER
 from autodiff_cli.engine.threads import WORKERS
 
 from .tables import time_text
@@ -28,7 +29,7 @@ from .worker import timed
 NEURON = "loss = sum((1 - sigmoid(w*x + b))**2)"
 ARRAYS = 9  # of the size of an input: three inputs, three gradients, and room
 WIDTH = 16  # elements of a small tensor
-WARM_UP = 4  # calls after the first: the second records the plan, a later one fixes its memory
+WARM_UP = FIXED_AFTER + 2  # calls after the first, of which one records a plan
 
 UNLIMITED = {"max_memory": 1 << 62, "max_steps": 1 << 62}
 
@@ -142,7 +143,7 @@ def operations(counts: list[int], width: int, seconds: float) -> Iterator[Row]:
                 new = min(new, _once(partial(function, x=x)))
                 if perf_counter() + new > end:
                     break
-        how = taken[-1]
+        how = taken[-1] if taken else "steps of the plan"
         for _ in range(WARM_UP):
             function(x=x)
         again = timed(partial(function, x=x), seconds)
