@@ -74,7 +74,7 @@ def standardized(
     """`input` with mean 0 and variance 1 over `dims`, given its moments, then an affine map whose
     parameters are seen in a shape."""
     if by_row:
-        return _affine(F.add(F.mul(input, rstd), F.mul(F.neg(rstd), mean)), weight, bias, shape)
+        return _affine(F.mul(F.sub(input, mean), rstd), weight, bias, shape)
     scale = rstd if weight is None else F.mul(rstd, F.reshape(weight, shape))
     offset = F.neg(F.mul(mean, scale))
     if bias is not None:
