@@ -44,7 +44,7 @@ def _attend(query, key, value, mask, dropout_p, is_causal, scale):
         scores = scores + (
             F.where(mask, 0.0, _minus_infinity(scores.dtype)) if mask.dtype.kind == "b" else mask
         )
-    shares = _safe_softmax(scores, mask is not None)
+    shares = _safe_softmax(scores, mask is not None and 0 not in scores.shape)
     if dropout_p > 0:
         shares = F.dropout(shares, dropout_p, True)
     return F.matmul(shares, value)
