@@ -510,7 +510,10 @@ def saved_by(node: Node) -> list[Node]:
     """The inputs and results that the gradient of a node needs; E406 when they were freed."""
     if node.marks is not None and node.marks.freed:
         raise freed(node)
-    return _read_by_rule(node, ones_like(node))
+    if node.outputs is None:
+        return _read_by_rule(node, ones_like(node))
+    results = enumerate(results_of(node))
+    return _read_by_rule(node, {i: ones_like(r) for i, r in results if r.requires_grad})
 
 
 def _read_by_rule(node: Node, g: Any) -> list[Node]:

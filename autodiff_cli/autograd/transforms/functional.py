@@ -13,8 +13,9 @@ from ...graph.node import Node
 from ...graph.op import cast
 from ...graph.registry import F
 from ...graph.state import grad_mode
+from ...graph.walk import walk
 from ..forward import Linearized
-from ..reverse import gradients, ones_like
+from ..reverse import gradients, ones_like, parents
 from ..storage import without_history
 from ..tensor import Tensor
 from ..transform_levels import Opened, deeper, forward_jacobian_of, jacobian_of, or_zeros
@@ -177,10 +178,46 @@ def _rows(run: _Applied, outputs: list[Node], strategy: str) -> list[Any]:
     for out in outputs:
         if strategy == "reverse-mode" and not out.numel:
             raise fault("E308 no-rows", run.name, out)
-    rows = jacobian_of(outputs, run.inputs, create_graph=run.create_graph)
+    alone = strategy == "reverse-mode" and any(map(_tells_the_program, walk(outputs, parents)))
+    find = _row_by_row if alone else jacobian_of
+    rows = find(outputs, run.inputs, create_graph=run.create_graph)
     return [
         [g if g is None or (run.create_graph and single(g)) else F.contiguous(g) for g in row]
         for row in rows
+    ]
+
+
+def _tells_the_program(node: Node) -> bool:
+    """Whether a pass that comes to a node calls functions of the program."""
+    marks = node.marks
+    hooked = marks is not None and bool(marks.hooks or marks.context)
+    return hooked or "own saving" in node.op.properties
+
+
+def _row_by_row(
+    outputs: list[Node], inputs: list[Node], *, create_graph: bool
+) -> list[list[Node | None]]:
+    """The same as `jacobian_of` by a pass for each element of the outputs."""
+    return [
+        _rows_of(out, inputs, create_graph) if out.requires_grad else [None] * len(inputs)
+        for out in outputs
+    ]
+
+
+def _rows_of(out: Node, inputs: list[Node], create_graph: bool) -> list[Node | None]:
+    units = F.unbind(F.reshape(F.eye(out.numel, dtype=out.dtype), (-1, *out.shape)))
+    passes = [
+        gradients([(out, unit)], inputs, create_graph=create_graph, retain_graph=True)
+        for unit in units
+    ]
+    return [
+        None
+        if all(g is None for g in parts)
+        else F.reshape(
+            F.stack([F.zeros(x.shape, dtype=x.dtype) if g is None else g for g in parts]),
+            (*out.shape, *x.shape),
+        )
+        for x, parts in zip(inputs, zip(*passes, strict=True), strict=True)
     ]
 
 

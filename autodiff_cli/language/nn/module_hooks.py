@@ -5,89 +5,134 @@ Inputs and outputs pass through nodes of their own, whose cotangents are what th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ...autograd.tensor import Tensor
 from ...errors import fault
 from ...graph.node import Node
 from ...graph.registry import F
+from ...graph.state import STATE, grad_mode
+from ..torch.custom_functions import Call, Context, recorded_results, shown_results
 from ..values.dialect import kind_of
 from ..values.functions import call_value
 
 if TYPE_CHECKING:
     from .modules import Module
 
-NAME = "BackwardHookFunctionBackward"
-
 
 class Watched:
-    """One call of a module with backward hooks."""
+    """One call of a module with backward hooks: PyTorch's `BackwardHook`."""
 
-    __slots__ = ("arrived", "given", "module", "outputs", "wanted")
+    __slots__ = ("given", "inputs", "module", "outputs", "wanted")
 
     def __init__(self, module: Module):
         self.module = module
-        self.arrived: dict[int, Tensor] = {}  # gradients of inputs, by place
-        self.given: dict[int, Tensor] = {}  # gradients of outputs, by place
-        self.wanted: list[int] = []
-        self.outputs = 0
+        self.inputs: list[Any] = []
+        self.wanted = False  # whether any of them requires grad
+        self.outputs: list[Any] = []
+        self.given: tuple[Any, ...] | None = None  # gradients of the outputs that a pass brought
 
     def entering(self, args: list[Any]) -> list[Any]:
-        """The arguments, tensors that require grad as nodes of their own."""
-        passed = list(args)
-        for place, value in enumerate(args):
-            if isinstance(value, Tensor) and value.requires_grad:
-                self.wanted.append(place)
-                passed[place] = _noted(value, lambda g, place=place: self._input(place, g))
-        self.arrived = {}
+        """The arguments as the module sees them."""
+        self.inputs = args
+        passed = _passed(args, self._entered)
+        self.wanted = passed is not args
         return passed
 
     def leaving(self, result: Any) -> Any:
-        """The results, seen through as well."""
-        parts = list(result) if isinstance(result, tuple) else [result]
-        self.outputs = len(parts)
-        for place, value in enumerate(parts):
-            if isinstance(value, Tensor) and value.requires_grad:
-                parts[place] = _noted(value, lambda g, place=place: self._output(place, g))
-        return tuple(parts) if isinstance(result, tuple) else parts[0]
+        """The results as the program sees them."""
+        self.outputs = list(result) if isinstance(result, tuple) else [result]
+        passed = _passed(self.outputs, self._left)
+        return tuple(passed) if isinstance(result, tuple) else passed[0]
 
-    def _output(self, place: int, g: Node) -> Node | None:
-        self.given[place] = Tensor(g)
-        grads = self._grads(self.given, self.outputs)
+    def _entered(self, grads: list[Tensor | None]) -> tuple[Any, ...]:
+        """The gradients of the tensors among the arguments, as the hooks leave them."""
+        return self._after(_among(self.inputs, _filled(self.inputs, grads)))
+
+    def _left(self, grads: list[Tensor | None]) -> tuple[Any, ...]:
+        """The gradients of the tensors among the results, as the hooks leave them."""
+        given = _among(self.outputs, grads)
         for hook in list(self.module.reverse_before.values()):
-            changed = call_value(hook, [self.module, grads], {})
+            changed = call_value(hook, [self.module, given], {})
             if changed is not None:
-                grads = _checked("Backward pre hook", "grad_output", changed, grads)
-                self.given[place] = grads[place]
+                given = _checked("Backward pre hook", "grad_output", changed, given)
+        self.given = given
         if not self.wanted:
-            self._called((None,))
-        return self.given[place].node
+            found = self._after((None,) * len(self.inputs))
+            if any(g is not None for g in found):
+                raise fault("E205 hook-gradients-of-nothing")
+        return tuple(_filled(self.outputs, [g for g, _ in _tensors(given, self.outputs)]))
 
-    def _input(self, place: int, g: Node) -> Node | None:
-        self.arrived[place] = Tensor(g)
-        if len(self.arrived) < len(self.wanted):
-            return None
-        grads = self._called(self._grads(self.arrived, max(self.wanted) + 1))
-        self.arrived = {}
-        found = grads[place]
-        return found.node if isinstance(found, Tensor) else None
-
-    def _called(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-        for hook in list(self.module.reverse.values()):
-            outputs = self._grads(self.given, self.outputs)
-            changed = call_value(hook, [self.module, grads, outputs], {})
+    def _after(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+        given, self.given = self.given, None
+        for hook in [] if given is None else list(self.module.reverse.values()):
+            changed = call_value(hook, [self.module, grads, given], {})
             if changed is not None:
                 grads = _checked("Backward hook", "grad_input", changed, grads)
-        return grads
+        return tuple(g for g, _ in _tensors(grads, self.inputs))
 
-    @staticmethod
-    def _grads(found: dict[int, Tensor], count: int) -> tuple[Any, ...]:
-        return tuple(found.get(place) for place in range(count))
+
+def _tensors(values: Any, places: Any) -> list[tuple[Any, Tensor]]:
+    return [(v, x) for v, x in zip(values, places, strict=False) if isinstance(x, Tensor)]
+
+
+def _among(places: Any, grads: Any) -> tuple[Any, ...]:
+    """Gradients of tensors, None where there is something else."""
+    rest = iter(grads)
+    return tuple(next(rest) if isinstance(x, Tensor) else None for x in places)
+
+
+def _filled(places: Any, grads: list[Tensor | None]) -> list[Tensor | None]:
+    """Gradients of the tensors among some values, zeros for those that have none."""
+    tensors = [x for x in places if isinstance(x, Tensor)]
+    return [
+        Tensor(F.zeros_like(F.detach(x.node))) if g is None else g
+        for x, g in zip(tensors, grads, strict=True)
+    ]
+
+
+class _Passing(Call):
+    """The application of a function that returns its arguments and is told of their gradients."""
+
+    __slots__ = ("hook",)
+    hook: Callable[[list[Tensor | None]], tuple[Any, ...]]
+
+    def backward(self, grads: list[Tensor | None]) -> tuple[Node | None, ...]:
+        with grad_mode(STATE.grad):
+            return tuple(g and g.node for g in self.hook(grads))
+
+    def changes(self, given: list[Tensor | None]) -> tuple[Any, ...]:
+        return tuple(given)
+
+
+class _Function:
+    name = "BackwardHookFunction"
+
+
+def _passed(values: list[Any], hook: Any) -> list[Any]:
+    """Tensors through one node that tells a hook of their gradients; anything else as it is."""
+    tensors = [v for v in values if isinstance(v, Tensor)]
+    if not STATE.grad or not any(t.requires_grad for t in tensors):
+        return values
+    if STATE.levels:
+        raise fault("E409 no-setup_context", _Function.name)
+    nodes = [t.node for t in tensors]
+    context = Context(tuple(t.requires_grad for t in tensors))
+    context.non_differentiable = tuple(t for t in tensors if not t.requires_grad)
+    context.materialize = False
+    call = _Passing(_Function, context, len(tensors), list(range(len(tensors))), nodes)
+    call.hook = hook
+    call.results = [*nodes]
+    shown = shown_results(call, tensors, recorded_results(call, nodes, tensors, True), tensors)
+    return [shown[id(v)] if isinstance(v, Tensor) else v for v in values]
 
 
 def _checked(hook: str, what: str, changed: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
     """What a hook gives instead of gradients: as many, of the same shapes."""
-    given = (changed,) if isinstance(changed, Tensor) else changed
+    given = changed
+    if isinstance(given, Tensor) and given.node.shape:
+        given = [Tensor(part) for part in F.unbind(given.node)]
     if not isinstance(given, tuple | list):
         raise fault("E208 hook-returned-instead-tuple", kind_of(changed), type(changed).__name__)
     if len(given) != len(grads):
@@ -98,11 +143,3 @@ def _checked(hook: str, what: str, changed: Any, grads: tuple[Any, ...]) -> tupl
         if isinstance(new, Tensor) and isinstance(old, Tensor) and new.shape != old.shape:
             raise fault("E308 hook-returned-shape-gradient", new=new, old=old)
     return tuple(given)
-
-
-def _noted(value: Tensor, hook: Any) -> Tensor:
-    node = F.alias(value.node)
-    marks = node.mark()
-    marks.name = NAME
-    marks.hooks[len(marks.hooks) + 1] = hook
-    return Tensor(node)

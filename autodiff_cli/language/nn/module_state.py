@@ -28,6 +28,7 @@ MAX_DEPTH = 200
 def _state_dict(self: Module, *, prefix: Any = "", keep_vars: Any = False) -> dict[str, Any]:
     """Parameters and buffers by path; they share memory with the module's."""
     found: dict[str, Any] = OrderedDict()
+    found._metadata = {}  # type: ignore[attr-defined]
     keep = truth(keep_vars)
     hooked: list[tuple[str, Module]] = []
     pending: list[tuple[str, Module, int]] = [(prefix, self, 0)]
@@ -89,6 +90,7 @@ def _load_state_dict(
     """Copy stored values into parameters and buffers of the same paths."""
     if not isinstance(state_dict, dict):
         raise fault("E208 state-dict-tensors", kind_of(state_dict))
+    unversioned = not hasattr(state_dict, "_metadata")
     state_dict = OrderedDict(state_dict)
     for path, module in self.named_modules():
         for hook in list(module.loading.values()):
@@ -99,6 +101,9 @@ def _load_state_dict(
     for path, module in self.named_modules():
         prefix = f"{path}." if path else ""
         own.update((prefix + name, tensor) for name, tensor in _stored(module))
+        if unversioned:
+            later = {prefix + name for name in module.cls.flat.get("added_later", ())}
+            state_dict = OrderedDict({n: own[n] for n in own if n in later} | state_dict)
         if module.cls.flat.get("set_extra_state") is not None:
             own[prefix + "_extra_state"] = module.get_attribute("set_extra_state")
     missing = [name for name in own if name not in state_dict]

@@ -136,7 +136,7 @@ class Call:
 
     def __init__(
         self,
-        cls: UserClass,
+        cls: Any,
         context: Context,
         count: int,
         places: list[int],
@@ -326,12 +326,9 @@ def apply(cls: UserClass, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if not tensors:
         return result
     call.results = [r.node if isinstance(r, Tensor) else None for r in results]
-    nodes = _recorded(call, inputs, tensors, recorded)
+    nodes = recorded_results(call, inputs, tensors, recorded)
     given = {id(args[i]): args[i] for i in places}
-    replaced = {
-        id(raw): _shown(raw, node, call, list(given.values()), at if len(tensors) > 1 else -1)
-        for at, (raw, node) in enumerate(zip(tensors, nodes, strict=True))
-    }
+    replaced = shown_results(call, tensors, nodes, list(given.values()))
     outputs = [replaced.get(id(r), r) for r in results]
     if any(tangent is not None for tangent in tangents):
         _move(call, tangents, [args[i] for i in places], tensors, nodes)
@@ -454,6 +451,16 @@ _SEVERAL = (
 )
 
 
+def shown_results(
+    call: Call, tensors: list[Tensor], nodes: list[Node], given: list[Tensor]
+) -> dict[int, Tensor]:
+    """What shows the nodes of an application, by the identity of what forward returned."""
+    return {
+        id(raw): _shown(raw, node, call, given, at if len(tensors) > 1 else -1)
+        for at, (raw, node) in enumerate(zip(tensors, nodes, strict=True))
+    }
+
+
 def _shown(raw: Tensor, node: Node, call: Call, given: list[Tensor], at: int) -> Tensor:
     """The tensor that shows a result: the argument itself when forward changed it in place, a
     view when forward returned an argument or a view of it."""
@@ -476,7 +483,9 @@ def _shown(raw: Tensor, node: Node, call: Call, given: list[Tensor], at: int) ->
     return shown
 
 
-def _recorded(call: Call, inputs: list[Node], results: list[Tensor], recorded: bool) -> list[Node]:
+def recorded_results(
+    call: Call, inputs: list[Node], results: list[Tensor], recorded: bool
+) -> list[Node]:
     """Nodes of the results: of one application when gradients are wanted."""
     nodes = tuple(r.node for r in results)
     if not recorded and not STATE.dual:

@@ -44,22 +44,26 @@ class SavedHooks:
         before, STATE.packing = STATE.packing, []
         try:
             for made in sorted(new, key=SEQUENCE):
-                saved = _saved(made)
+                saved = _saved(made, new[made])
                 if saved:
                     self.hooks.attach(made, saved)
         finally:
             STATE.packing = before
 
-    def _new(self, node: Node) -> list[Node]:
-        found = []
-        pending = [node]
+    def _new(self, node: Node) -> dict[Node, Node | None]:
+        """The nodes behind one that are new, each with the composite whose body it is part of."""
+        found: dict[Node, Node | None] = {}
+        pending: list[tuple[Node, Node | None]] = [(node, None)]
         while pending:
-            node = pending.pop()
+            node, owner = pending.pop()
             if node.seq > self.since and node.requires_grad and node not in self.seen:
                 self.seen.add(node)
                 if node.op is not LEAF:
-                    found.append(node)
-                    pending.extend(reverse.parents(node))
+                    found[node] = owner
+                    owner = node if node.body is not None else owner
+                    for part in reverse.parents(node):
+                        outside = owner is None or part in owner.inputs
+                        pending.append((part, None if outside else owner))
         return found
 
 
@@ -77,6 +81,9 @@ class Hooks:
         context = attached(node)
         kept = [] if context.packed is None else context.packed.saved
         packed = [(read, self.packed(read)) for read in saved]
+        for read in saved:
+            if read.op is OUTPUT and read.args[0] is node:  # its rule is shown this one
+                node.mark().results[read.args[1]] = read
         context.packed = Packed(kept + packed, self.unpacked)
 
     def packed(self, read: Node) -> Any:
@@ -114,25 +121,32 @@ class SavedTensor:
         Hooks(pack_hook, unpack_hook).attach(self.function, [self.read])
 
 
-def _saved(node: Node) -> list[Node]:
-    """The tensors that a node saved, by the names that PyTorch has for them."""
+def _saved(node: Node, owner: Node | None) -> list[Node]:
+    """The tensors that a node saved, by the names that PyTorch has for them: those of the operands
+    of the composite that it belongs to."""
     marks = node.marks
     if node.op.vjp_rule is None or node.op is OUTPUT or "own saving" in node.op.properties:
         return []
     if marks is not None and (marks.freed or (marks.context and marks.context.packed)):
         return []
-    reads = set(reverse.saved_by(node))
-    params = node.op.params
+    reads = reverse.saved_by(node)
+    operands = {
+        arg: "self" if p.name == "input" else p.name
+        for made in (node, owner or node)
+        for arg, p in zip(made.args, made.op.params, strict=False)
+        if type(arg) is Node
+    }
     named = [
-        ("self" if name == "input" else name, arg)
-        for name, arg in zip([p.name for p in params], node.args, strict=False)
+        (operands[arg], arg)
+        for arg in node.args
         if type(arg) is Node and arg in reads and not arg.weak
     ]
     names = {name for name, _ in named}
     matrices = all(arg.ndim > 1 for _, arg in named)
-    if node.op.kind is Kind.POINTWISE or (matrices and names & {"other", "end"}):
+    if node.op.kind is Kind.POINTWISE or (matrices and names & {"other", "end", "mat2", "batch2"}):
         named.sort(key=lambda pair: pair[0])  # PyTorch saves operands by their names, `vec` last
-    return [arg for _, arg in named] + [node] * (node in reads)
+    results = [r for r in reads if r is node or (r.op is OUTPUT and r.args[0] is node)]
+    return [arg for _, arg in named] + results
 
 
 def disabled(error_message: Any) -> Manager:

@@ -373,7 +373,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None):
         raise fault(
             "E301 linear-cannot-apply-weight", weight, input, weight.shape[-1], input.shape[-1]
         )
-    matrix = weight if weight.ndim == 1 else F.t(weight)
+    matrix = F.t(weight)
     if bias is None:
         return F.matmul(input, matrix)
     if weight.ndim == 1:
