@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import fault, labelled
+from ..errors import AutodiffError, fault, labelled
 from ..graph.dtypes import is_float
 from ..graph.kinds import Kind
 from ..graph.node import FREED, Node, tick
@@ -164,11 +164,25 @@ class Pass:
                             if g is not None:
                                 visit(leaf, g)
                 STATE.span = before
+        except AutodiffError:
+            self._deliver_finished(node)
+            raise
         finally:
             Pass.running = outer
         if observer is not None:
             observer.backward_ends()
         return self.reached
+
+    def _deliver_finished(self, failed: Node) -> None:
+        """Give their gradients to leaves that only nodes before the one that failed lead to."""
+        if self.deliver is None or self.targets is not None:
+            return
+        rest = self.order[self.order.index(failed) :]
+        open_ = {needed for node in rest for needed in self._parents(node)}
+        for leaf in self.ends:
+            g = self.cotangents.get(leaf)
+            if g is not None and leaf.op is LEAF and leaf not in open_:
+                self.deliver(leaf, g)
 
     def _awaited(self) -> dict[Node, int]:
         """Leaves whose hooks run as soon as their cotangent is complete, with how many more nodes
