@@ -8,7 +8,8 @@ from ..graph.kinds import Kind
 from ..graph.node import Node
 from ..graph.op import CAST
 from ..graph.registry import overloads
-from ..symbolic.expression import INFIX, Call, Index, Infix, Left, Listed, Negative, Transposed
+from ..symbolic.expression import INFIX, Call, Left
+from ..symbolic.lets import parts
 
 HELPERS = frozenset(["ones", "zeros", "sum", "sum_to_size"])  # what the printer itself writes
 
@@ -59,19 +60,8 @@ def through(nodes: list[Node]) -> str:
 
 def readable(expression: Any) -> bool:
     """Whether all functions of an expression are ones that a program may call."""
-    match expression:
-        case Call(function, arguments):
-            if function not in HELPERS and not overloads(function):
-                return False
-            return all(map(readable, arguments))
-        case Listed(parts):
-            return all(map(readable, parts))
-        case Infix(_, left, right):
-            return readable(left) and readable(right)
-        case Negative(inner) | Transposed(inner):
-            return readable(inner)
-        case Index(inner):
-            return readable(inner)
-        case Left():
-            return False
-    return True
+    if isinstance(expression, Call):
+        known = expression.function in HELPERS or bool(overloads(expression.function))
+    else:
+        known = not isinstance(expression, Left)
+    return known and all(map(readable, parts(expression)))

@@ -23,6 +23,7 @@ from .expression import (
     Negative,
     Number,
     expression_of,
+    filled,
     is_logdet,
     text,
 )
@@ -130,7 +131,9 @@ class _Steps:
 
     def _still(self, node: Node) -> Expression:
         """What does not change: nothing, or the numbers of places."""
-        return _zeros(node) if is_float(node.dtype) else self.of(node)
+        if not is_float(node.dtype):
+            return self.of(node)
+        return filled(0, node.shape) if node.shape else Number(0.0)
 
     def product(self, node: Node, join: Callable[[Expression, Expression], Expression]) -> Made:
         left, right = node.inputs[0], node.inputs[-1]
@@ -201,7 +204,7 @@ class _Steps:
         """A change as large as what it is added to."""
         if part.shape == node.shape:
             return self.d(part)
-        return Infix("mul", _ones(node), self.d(part))
+        return Infix("mul", filled(1, node.shape), self.d(part))
 
     def _quotient(self, node: Node) -> Made:
         above, below = node.inputs[0], node.inputs[-1]
@@ -344,11 +347,3 @@ def _sum(parts: list[Expression]) -> Expression:
 
 def _summed(inner: Expression, dim: int, keepdim: bool) -> Expression:
     return Call("sum", (inner, Number(dim)), (("keepdim", "True"),) if keepdim else ())
-
-
-def _ones(node: Node) -> Expression:
-    return Call("ones", tuple(map(Number, node.shape)))
-
-
-def _zeros(node: Node) -> Expression:
-    return Call("zeros", tuple(map(Number, node.shape))) if node.shape else Number(0.0)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from ..graph.node import Node, Shape
 from ..graph.op import CONSTANT, Op
@@ -76,6 +76,7 @@ class Left(NamedTuple):
 
 
 Expression = Name | Number | Infix | Negative | Index | Transposed | Listed | Call | Left
+KINDS = frozenset(get_args(Expression))
 
 
 class _Builder:
@@ -128,7 +129,7 @@ class _Builder:
         if key == "expand":
             return self._expanded(node, depth)
         if key == "full" and node.args[1] in (0, 1):
-            return _filled(node.args[1], node.shape)
+            return filled(node.args[1], node.shape)
         if key == "summed_to":
             return self._summed(node, depth)
         if transposes(node):
@@ -145,8 +146,8 @@ class _Builder:
             return self._call(node, depth)
         inner = self.build(source, depth + 1)
         if isinstance(inner, Number) and inner.value in (0, 1):
-            return _filled(inner.value, node.shape)
-        return Infix("mul", inner, _filled(1, node.shape))
+            return filled(inner.value, node.shape)
+        return Infix("mul", inner, filled(1, node.shape))
 
     def _summed(self, node: Node, depth: int) -> Expression:
         (source,) = node.inputs
@@ -156,7 +157,7 @@ class _Builder:
         return call_of(node, lambda part: self.build(part, depth + 1))
 
 
-def _filled(value: Any, shape: Shape) -> Call:
+def filled(value: Any, shape: Shape) -> Call:
     """`zeros(2, 3)` or `ones(2, 3)`."""
     return Call("ones" if value else "zeros", tuple(map(Number, shape)))
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from ..graph.node import Shape
-from .expression import Call, Expression, Index, Infix, Name, Negative, Number, Transposed
+from .expression import Call, Expression, Index, Infix, Name, Negative, Number, Transposed, filled
 from .lets import cost_with_lets, distinct_cost, leads_with_number
 from .places import of_ones, within
 from .terms import At, Label, Product
@@ -178,7 +178,7 @@ def inverted(form: Form) -> Form | None:
 def constant_array(value: int, shape: Shape) -> Form:
     if not shape:
         return Form(0, 0, Number(float(value)))
-    return Form(1, 0, Call("ones" if value else "zeros", tuple(map(Number, shape))))
+    return Form(1, 0, filled(value, shape))
 
 
 def negative(form: Form) -> Form:

@@ -6,7 +6,10 @@ written down. So the formula shown is the one that computes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from ..engine import evaluate as _engine  # noqa: F401  # eager ops ask it for values
 from ..errors import AutodiffError
@@ -20,22 +23,11 @@ from .expression import expression_of, text
 MAX_LENGTH = 400
 
 
-def text_of(node: Node, names: dict[Node, str]) -> str:
-    """The expression that a node stands for, in the names given; `...` where it is very deep."""
-    return text(expression_of(node, names))
-
-
 def derivative_of(op: Op) -> list[str]:
     """Lines `g(input) = ...` of an op's rule on its first sample; [] when there is no rule, or none
     that fits on a line."""
-    if op.vjp_rule is None or not op.samples:
-        return []
-    try:
-        bound = op.bind(*_arguments(op))
-        result = op.apply(list(bound))
-    except (AutodiffError, BindError, ValueError, TypeError):
-        return []
-    if not isinstance(result, Node):
+    _, result = _sample(op)
+    if op.vjp_rule is None or result is None:
         return []
     names: dict[Node, str] = {result: "out"}
     for param, value in zip(op.params, result.args, strict=False):
@@ -45,7 +37,7 @@ def derivative_of(op: Op) -> list[str]:
             for i, part in enumerate(value):
                 if isinstance(part, Node):
                     names[part] = f"{param.name}[{i}]"
-    g = constant(_ones(result))
+    g = constant(np.ones(result.shape, result.dtype))
     names[g] = "g"
     try:
         found = op.vjp_rule(g, result, *result.args)
@@ -55,39 +47,28 @@ def derivative_of(op: Op) -> list[str]:
     cotangents = found if type(found) is tuple else (found,)
     for position, cotangent in zip(op.tensor_params, cotangents, strict=False):
         if isinstance(cotangent, Node):
-            line = f"g({op.params[position].name}) = {text_of(cotangent, names)}"
-            lines.append(line if len(line) <= MAX_LENGTH else line[: MAX_LENGTH - 3] + "...")
+            lines.append(_line(cotangent, names, f"g({op.params[position].name}) = "))
     return lines
 
 
 def value_of_composite(op: Op) -> str:
     """What a composite or function computes, in the ops of its body; "" for primitives."""
-    if op.kind not in (Kind.COMPOSITE, Kind.FUNCTION) or not op.samples:
-        return ""
-    try:
-        bound = op.bind(*_arguments(op))
-        result = op.apply(list(bound))
-    except (AutodiffError, BindError, ValueError, TypeError):
-        return ""
-    if not isinstance(result, Node):
+    bound, result = _sample(op) if op.kind in (Kind.COMPOSITE, Kind.FUNCTION) else ((), None)
+    if result is None:
         return ""
     names = {v: p.name for p, v in zip(op.params, bound, strict=False) if isinstance(v, Node)}
     body = result.body if isinstance(result.body, Node) else result
-    if body in names:
-        return ""
-    line = text_of(body, names)
+    return "" if body in names else _line(body, names)
+
+
+def _line(node: Node, names: dict[Node, str], head: str = "") -> str:
+    line = head + text(expression_of(node, names))
     return line if len(line) <= MAX_LENGTH else line[: MAX_LENGTH - 3] + "..."
 
 
-def _ones(node: Node) -> Any:
-    import numpy as np
-
-    return np.ones(node.shape, node.dtype)
-
-
-def _arguments(op: Op) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The first sample's arguments with fresh constants for its tensors."""
-    import numpy as np
+def _sample(op: Op) -> tuple[Sequence[Any], Node | None]:
+    """The arguments of the first sample, with fresh constants for its tensors, and what the op
+    makes of them; None where there is none."""
 
     def made(value: Any) -> Any:
         if isinstance(value, T):
@@ -100,5 +81,12 @@ def _arguments(op: Op) -> tuple[tuple[Any, ...], dict[str, Any]]:
             return type(value)(made(v) for v in value)
         return value
 
-    sample = op.samples[0]
-    return tuple(made(a) for a in sample.args), {k: made(v) for k, v in sample.kwargs.items()}
+    try:
+        for sample in op.samples[:1]:
+            keywords = {k: made(v) for k, v in sample.kwargs.items()}
+            bound = op.bind(tuple(made(a) for a in sample.args), keywords)
+            result = op.apply(list(bound))
+            return bound, result if isinstance(result, Node) else None
+    except (AutodiffError, BindError, ValueError, TypeError):
+        pass
+    return (), None

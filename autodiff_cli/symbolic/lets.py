@@ -7,9 +7,9 @@ from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 from .expression import (
+    KINDS,
     Call,
     Expression,
-    Index,
     Infix,
     Listed,
     Name,
@@ -30,7 +30,7 @@ SPARE = ("u", "v", "w", "z", "h", "q", "a", "b", "c", "d")
 
 def cost_of(shown: Any) -> int:
     """The operators and calls of an expression."""
-    return _own_cost(shown) + sum(map(cost_of, _parts(shown)))
+    return _own_cost(shown) + sum(map(cost_of, parts(shown)))
 
 
 def _own_cost(shown: Any) -> int:
@@ -59,7 +59,7 @@ def distinct_cost(shown: Any) -> int:
         if part in seen:
             return 0
         seen.add(part)
-        return _own_cost(part) + sum(map(count, _parts(part)))
+        return _own_cost(part) + sum(map(count, parts(part)))
 
     return count(shown)
 
@@ -98,7 +98,7 @@ def _repeated(shown: Any) -> Any:
     costs: dict[Any, int] = {}
 
     def count(part: Any) -> int:
-        cost = _own_cost(part) + sum(map(count, _parts(part)))
+        cost = _own_cost(part) + sum(map(count, parts(part)))
         if cost >= 1 and not isinstance(part, Transposed | Negative | Listed):
             counts[part] += 1
             costs[part] = cost
@@ -114,19 +114,10 @@ def _repeated(shown: Any) -> Any:
     return None if best is None else best[2]
 
 
-def _parts(shown: Any) -> tuple[Any, ...]:
-    match shown:
-        case Infix(_, left, right):
-            return left, right
-        case Index(inner, tuple(at)):
-            return inner, *at
-        case Negative(inner) | Transposed(inner) | Index(inner, _):
-            return (inner,)
-        case Call(_, arguments, _):
-            return arguments
-        case Listed(parts):
-            return parts
-    return ()
+def parts(shown: Any) -> list[Any]:
+    """The expressions that are fields of one, or stand in a field."""
+    fields = (field if type(field) is tuple else (field,) for field in shown)
+    return [part for field in fields for part in field if type(part) in KINDS]
 
 
 def _replaced(shown: Any, part: Any, by: Any) -> Any:
@@ -135,43 +126,27 @@ def _replaced(shown: Any, part: Any, by: Any) -> Any:
 
 def renamed(shown: Any, names: Mapping[str, str]) -> Any:
     """With other names."""
-    return mapped(
-        shown,
-        lambda found: (
-            found._replace(text=names.get(found.text, found.text))
-            if isinstance(found, Name)
-            else None
-        ),
-    )
+
+    def change(part: Any) -> Any:
+        return part._replace(text=names.get(part.text, part.text)) if type(part) is Name else None
+
+    return mapped(shown, change)
 
 
 def mapped(shown: Any, change: Callable[[Any], Any]) -> Any:
     """With the parts, from the whole on, for which `change` gives something replaced by that."""
+    if type(shown) is tuple:
+        return tuple(mapped(part, change) for part in shown)
+    if type(shown) not in KINDS:
+        return shown
     found = change(shown)
-    if found is not None:
-        return found
-    match shown:
-        case Infix(key, left, right):
-            return Infix(key, mapped(left, change), mapped(right, change))
-        case Negative(inner):
-            return Negative(mapped(inner, change))
-        case Transposed(inner):
-            return Transposed(mapped(inner, change))
-        case Index(inner, at):
-            if isinstance(at, tuple):
-                at = tuple(mapped(part, change) for part in at)
-            return Index(mapped(inner, change), at)
-        case Listed(parts):
-            return Listed(tuple(mapped(part, change) for part in parts))
-        case Call(function, arguments, keywords):
-            return Call(function, tuple(mapped(a, change) for a in arguments), keywords)
-    return shown
+    return shown._make(mapped(field, change) for field in shown) if found is None else found
 
 
 def _mentions(shown: Any, name: str) -> bool:
     if isinstance(shown, Name):
         return shown.text == name
-    return any(_mentions(part, name) for part in _parts(shown))
+    return any(_mentions(part, name) for part in parts(shown))
 
 
 def _name(part: Any, taken: Container[str], names: set[str]) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..graph.node import Node, Shape
 from ..graph.op import CONSTANT, value_of
-from .expression import Call, Expression, Index, Listed, Name, Number
+from .expression import Call, Expression, Index, Listed, Name, Number, filled
 from .terms import At, Factor, Label, NoFormula, Sum
 
 if TYPE_CHECKING:
@@ -256,8 +256,7 @@ def applied(
         if not back:
             return 1, Index(shown, (*[Name(":")] * axis, Name(by)))
         sizes = (*shape[:axis], atom.shape[1], *shape[axis + 1 :])
-        empty = Call("zeros", tuple(map(Number, sizes)))
-        return 2, Call("index_add", (empty, where, Name(by), shown))
+        return 2, Call("index_add", (filled(0, sizes), where, Name(by), shown))
     _, whole = atom.shape
     name, at = atom.data
     if name == "slice":
@@ -282,9 +281,9 @@ def applied(
 def matrix(number: int, algebra: Algebra) -> tuple[int, Expression]:
     """The matrix itself, and its cost."""
     atom = algebra.atoms[number]
-    size, whole = atom.shape
+    whole = atom.shape[1]
     name = atom.data[0]
-    ones = Call("ones", (Number(size), Number(whole)))
+    ones = filled(1, atom.shape)
     if atom.kind == "triangle":
         return 2, Call(name, (ones, *((Number(atom.data[1]),) if atom.data[1] else ())))
     if name == "cumsum":
