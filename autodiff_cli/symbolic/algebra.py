@@ -73,6 +73,13 @@ class Algebra:
         at = tuple(None if size == 1 else axis for axis, size in enumerate(shape))
         return self.made([(1.0, (Factor(atom, at),))], shape)
 
+    def alone(self, sum_: Sum) -> tuple[Factor, Atom, float] | None:
+        """The one factor that a sum is, its atom, and its coefficient."""
+        if len(sum_.terms) != 1 or len(sum_.terms[0][0]) != 1:
+            return None
+        (((factor,), number),) = sum_.terms
+        return factor, self.atoms[factor.atom], number
+
     def number(self, value: float, shape: Shape = ()) -> Sum:
         return Sum((((), value),) if value else (), shape)
 
@@ -129,15 +136,10 @@ class Algebra:
     def _merged(self, number: float, factors: list[Factor]) -> tuple[float, list[Factor]]:
         """Powers added, identities and inverses gone where they can."""
         before = factors
-        powers: dict[tuple[int, tuple[Label, ...]], float] = {}
-        for atom, at, power in factors:
-            if self.atoms[atom].symmetric:
-                at = tuple(sorted(at, key=label_key))
-            powers[atom, at] = powers.get((atom, at), 0.0) + power
         factors = [
-            Factor(atom, at, 1.0 if self.atoms[atom].kind in IDEMPOTENT else power)
-            for (atom, at), power in powers.items() if power
-        ]  # fmt: skip
+            factor._replace(power=1.0) if self.atoms[factor.atom].kind in IDEMPOTENT else factor
+            for factor in _powers(self._sorted(factors))
+        ]
         number *= self.repeats(before, factors)
         for position, (atom, at, _) in enumerate(factors):
             if self.atoms[atom].kind != "delta":
@@ -309,13 +311,13 @@ class Algebra:
     def repeats(self, before: Iterable[Factor], after: Iterable[Factor]) -> float:
         """How often a product is summed over labels that it had and has no more."""
         left = {label for factor in after for label in factor.at}
-        gone = {
-            label: size
-            for factor in before
-            for label, size in zip(factor.at, self.atoms[factor.atom].shape, strict=True)
-            if is_summed(label) and label not in left
-        }
-        return float(prod(gone.values()))
+        sizes = self.sizes(before)
+        return float(prod(n for x, n in sizes.items() if is_summed(x) and x not in left))
+
+    def sizes(self, factors: Iterable[Factor]) -> dict[Label, int]:
+        """The labels of factors, and how many elements their axes have."""
+        atoms = self.atoms
+        return {x: n for f in factors for x, n in zip(f.at, atoms[f.atom].shape, strict=True)}
 
     def _scalars_apart(self, factors: list[Factor], shape: Shape) -> list[Factor] | None:
         """Numbers that are summed up, such as `x @ y`, as factors of their own; None where one is
@@ -334,10 +336,7 @@ class Algebra:
                 found.append(Factor(self.group(inner), ()))
             else:
                 found += part
-        powers: dict[tuple[int, tuple[Label, ...]], float] = {}
-        for atom, at, power in found:
-            powers[atom, at] = powers.get((atom, at), 0.0) + power
-        return [Factor(atom, at, power) for (atom, at), power in powers.items() if power]
+        return _powers(found)
 
     def _is_zero(self, factor: Factor) -> bool:
         """Whether the sum over all elements of a group is 0."""
@@ -386,12 +385,14 @@ class Algebra:
         )
 
     def _labelled(self, factors: list[Factor], names: dict[Any, Label]) -> Product:
-        found = []
-        for atom, at, power in renamed(factors, names):
-            if self.atoms[atom].symmetric:
-                at = tuple(sorted(at, key=label_key))
-            found.append(Factor(atom, at, power))
-        return tuple(sorted(found, key=factor_key))
+        return tuple(sorted(self._sorted(renamed(factors, names)), key=factor_key))
+
+    def _sorted(self, factors: list[Factor]) -> list[Factor]:
+        """With the labels of symmetric atoms in order."""
+        return [
+            f._replace(at=tuple(sorted(f.at, key=label_key))) if self.atoms[f.atom].symmetric else f
+            for f in factors
+        ]
 
     # -- doing ------------------------------------------------------------------------------------
 
@@ -441,15 +442,11 @@ class Algebra:
             value, more = self.factor(sum_, at)
             number *= value
             factors += more
-        for label, size in self._sizes(operands).items():
+        sizes = {x: n for sum_, at in operands for x, n in zip(at, sum_.shape, strict=True)}
+        for label, size in sizes.items():
             if is_summed(label) and not any(label in factor.at for factor in factors):
                 number *= size
         return self.made([(number, factors)], shape)
-
-    def _sizes(self, operands: list[tuple[Sum, tuple[Label, ...]]]) -> dict[Label, int]:
-        return {
-            label: size for sum_, at in operands for label, size in zip(at, sum_.shape, strict=True)
-        }
 
     def added(self, *sums: Sum) -> Sum:
         """Sums of one shape."""
@@ -526,6 +523,14 @@ class Algebra:
             number, inner = self._content(sum_)
         factor = Factor(self.group(inner), labels, power)
         return self.made([(number**power, [factor])], sum_.shape)
+
+
+def _powers(factors: Iterable[Factor]) -> list[Factor]:
+    """Powers of one factor added."""
+    powers: dict[tuple[int, tuple[Label, ...]], float] = {}
+    for atom, at, power in factors:
+        powers[atom, at] = powers.get((atom, at), 0.0) + power
+    return [Factor(atom, at, power) for (atom, at), power in powers.items() if power]
 
 
 def _unit(sum_: Sum) -> Any:

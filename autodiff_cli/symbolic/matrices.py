@@ -21,18 +21,16 @@ def inverse(reader: Reader, node: Node, inner: Node) -> Sum:
 
 def inverted(algebra: Algebra, sum_: Sum) -> Sum:
     """The inverse of a matrix: of an inverse the matrix, of a transpose the transpose."""
-    number, inner = 1.0, sum_
+    number, inner, one = 1.0, sum_, algebra.alone(sum_)
     if len(sum_.terms) == 1:
         ((product, number),) = sum_.terms
         inner = Sum(((product, 1.0),), sum_.shape)
-        if len(product) == 1 and product[0].power == 1:
-            (factor,) = product
-            atom = algebra.atoms[factor.atom]
-            if factor.at == (1, 0):
-                turned = inverted(algebra, algebra.of_atom(factor.atom))
-                return algebra.scaled(algebra.moved(turned, (1, 0)), 1 / number)
-            if atom.kind == "inverse":
-                return algebra.scaled(atom.parts[0], 1 / number)
+    if one is not None and one[0].power == 1:
+        if one[0].at == (1, 0):
+            turned = inverted(algebra, algebra.of_atom(one[0].atom))
+            return algebra.scaled(algebra.moved(turned, (1, 0)), 1 / number)
+        if one[1].kind == "inverse":
+            return algebra.scaled(one[1].parts[0], 1 / number)
     found = algebra.of_atom(algebra.atom("inverse", None, (inner,), inner.shape))
     return algebra.scaled(found, 1 / number)
 
@@ -93,11 +91,10 @@ def cholesky_solve(reader: Reader, node: Node, right: Node, factor: Node, upper:
 
 def _root(algebra: Algebra, sum_: Sum) -> Factor | None:
     """The factor of a matrix that a sum is."""
-    if len(sum_.terms) == 1 and len(sum_.terms[0][0]) == 1 and sum_.terms[0][1] == 1:
-        (factor,) = sum_.terms[0][0]
-        if algebra.atoms[factor.atom].kind == "cholesky" and factor.power == 1:
-            return factor
-    return None
+    one = algebra.alone(sum_)
+    if one is None or one[1].kind != "cholesky" or (one[0].power, one[2]) != (1, 1):
+        return None
+    return one[0]
 
 
 def determinant(reader: Reader, node: Node, inner: Node) -> Sum:
@@ -119,16 +116,13 @@ def halved(algebra: Algebra, root: int) -> Sum:
 
 def sum_of_logarithms(algebra: Algebra, sum_: Sum) -> Sum | None:
     """`sum(log(diag(cholesky(M))))` as half of `logdet(M)`."""
-    if len(sum_.terms) != 1 or len(sum_.terms[0][0]) != 1 or len(sum_.shape) != 1:
+    one = algebra.alone(sum_)
+    if one is None or len(sum_.shape) != 1 or one[1].kind != "function" or one[0].power != 1:
         return None
-    (((factor,), number),) = sum_.terms
-    atom = algebra.atoms[factor.atom]
-    if atom.kind != "function" or atom.data[0].key != "log" or factor.power != 1:
-        return None
-    root = _root(algebra, atom.parts[0])
+    root = _root(algebra, one[1].parts[0]) if one[1].data[0].key == "log" else None
     if root is None or root.at != (0, 0):
         return None
-    return algebra.scaled(halved(algebra, root.atom), number)
+    return algebra.scaled(halved(algebra, root.atom), one[2])
 
 
 MATRICES: dict[str, Callable[..., Sum]] = {

@@ -205,11 +205,7 @@ class Printer:
         assert shown is not None
         if missing and not stretched:
             if len(sum_.terms) == 1 and not sum_.terms[0][0]:
-                value = sum_.terms[0][1]
-                if abs(value) == 1:
-                    filled = constant_array(1, sum_.shape)
-                    return negative(filled) if value < 0 else filled
-                return with_number(constant_array(1, sum_.shape), value)
+                return with_number(constant_array(1, sum_.shape), sum_.terms[0][1])
             shown = times(constant_array(1, self._sizes(sum_, missing)), shown)
         return shown
 
@@ -306,11 +302,7 @@ class Printer:
             raise NoFormula
         count = len(factors)
         labels = [{x for x in f.at if is_label(x)} for f in factors]
-        sizes = {
-            label: size
-            for f in factors
-            for label, size in zip(f.at, self.algebra.atoms[f.atom].shape, strict=True)
-        }
+        sizes = self.algebra.sizes(factors)
         table: list[Forms] = [{} for _ in range(1 << count)]
         for subset in range(1, 1 << count):
             inside = [i for i in range(count) if subset >> i & 1]

@@ -8,6 +8,7 @@ is what its body is. Names end the reading; `opened` reads on.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from math import log
 from typing import Any
 
@@ -92,11 +93,6 @@ class Reader:
             raise NoFormula(node)
         return found
 
-    def _moved(self, node: Node, inner: Node, order: list[Label]) -> Sum:
-        sizes = inner.shape
-        labels = tuple(None if sizes[i] == 1 else label for i, label in enumerate(order))
-        return self.algebra.moved(self.of(inner), labels, node.shape)
-
     def _function(self, node: Node) -> Sum:
         """A function of elements. Static arguments are a part of its name."""
         statics = tuple(None if isinstance(a, Node) else a for a in node.args)
@@ -111,18 +107,17 @@ class Reader:
     def _logarithm(self, inner: Sum) -> Sum | None:
         """`log(sum(exp(u)))` as a logsumexp."""
         algebra = self.algebra
-        if len(inner.terms) != 1 or len(inner.terms[0][0]) != 1 or inner.terms[0][1] <= 0:
+        one = algebra.alone(inner)
+        if one is None or one[2] <= 0:
             return None
-        (((factor,), number),) = inner.terms
-        atom = algebra.atoms[factor.atom]
+        factor, atom, number = one
         if atom.kind == "group" and len(atom.parts[0].terms) == 1 and factor.at == ():
             return self._logarithm(algebra.scaled(atom.parts[0], number))
         summed = [axis for axis, label in enumerate(factor.at) if is_summed(label)]
         kept = tuple(x for x in factor.at if not is_summed(x))
-        whole = kept == tuple(range(len(inner.shape)))
-        if atom.kind != "function" or atom.data[0].key != "exp" or factor.power != 1:
-            return None
-        if len(summed) != 1 or not whole:
+        whole = len(summed) == 1 and kept == tuple(range(len(inner.shape)))
+        power = atom.kind == "function" and atom.data[0].key == "exp" and factor.power == 1
+        if not whole or not power:
             return None
         found = algebra.of_atom(algebra.atom("logsumexp", summed[0], atom.parts, inner.shape))
         return algebra.added(found, algebra.number(log(number), inner.shape))
@@ -132,13 +127,7 @@ class Reader:
     def same(self, node: Node, *args: Any) -> Sum:
         return self.algebra.stretched(self.of(node.inputs[0]), node.shape)
 
-    def add(self, node: Node, left: Node, right: Node, *args: Any) -> Sum:
-        return self._added(node, left, right, 1.0)
-
-    def sub(self, node: Node, left: Node, right: Node, *args: Any) -> Sum:
-        return self._added(node, left, right, -1.0)
-
-    def _added(self, node: Node, left: Node, right: Node, sign: float) -> Sum:
+    def added(self, node: Node, left: Node, right: Node, *args: Any, sign: float = 1.0) -> Sum:
         return self._plus(self.of(left), self.algebra.scaled(self.of(right), sign), node.shape)
 
     def _plus(self, left: Sum, right: Sum, shape: Shape) -> Sum:
@@ -154,14 +143,8 @@ class Reader:
         below = self.raised(self.of(right), -1.0)
         return self.algebra.multiplied(self.of(left), below, node.shape)
 
-    def reciprocal(self, node: Node, inner: Node) -> Sum:
-        return self.raised(self.of(inner), -1.0)
-
-    def sqrt(self, node: Node, inner: Node) -> Sum:
-        return self.algebra.raised(self.of(inner), 0.5)
-
-    def rsqrt(self, node: Node, inner: Node) -> Sum:
-        return self.algebra.raised(self.of(inner), -0.5)
+    def to_power(self, node: Node, inner: Node, power: float) -> Sum:
+        return self.raised(self.of(inner), power)
 
     def pow(self, node: Node, base: Node, exponent: Node) -> Sum:
         power = number_of(self.of(exponent))
@@ -193,7 +176,7 @@ class Reader:
     ) -> Sum:  # fmt: skip
         """`(x - mean) / deviation * weight + bias`."""
         algebra = self.algebra
-        centred = self._added(node, inner, mean, -1.0)
+        centred = self.added(node, inner, mean, sign=-1.0)
         found = algebra.multiplied(centred, self.of(over), node.shape)
         for parameter, act in ((weight, algebra.multiplied), (bias, self._plus)):
             if parameter is not None:
@@ -234,9 +217,12 @@ class Reader:
 
     def select(self, node: Node, inner: Node, dim: int, index: int) -> Sum:
         dim %= inner.ndim
-        order: list[Label] = [axis - (axis > dim) for axis in range(inner.ndim)]
-        order[dim] = At(index % inner.shape[dim])
-        return self._moved(node, inner, order)
+        place = At(index % inner.shape[dim])
+        order: tuple[Label, ...] = tuple(
+            None if size == 1 else place if axis == dim else axis - (axis > dim)
+            for axis, size in enumerate(inner.shape)
+        )
+        return self.algebra.moved(self.of(inner), order, node.shape)
 
     def filled(self, node: Node, *args: Any) -> Sum:
         values = [a for a in args if isinstance(a, int | float)]
@@ -245,37 +231,31 @@ class Reader:
         return self.algebra.number(float(values[0]), node.shape)
 
     def compared(self, node: Node, left: Node, right: Node) -> Sum:
-        one = self.algebra.stretched(self.of(left), node.shape)
-        other = self.algebra.stretched(self.of(right), node.shape)
+        one, other = (self.algebra.stretched(self.of(x), node.shape) for x in (left, right))
         return self.gate(node.op.key, one, other)
 
     def gate(self, key: str, left: Sum, right: Sum) -> Sum:
         """1 where a comparison holds, 0 elsewhere."""
         if number_of(left) is None and number_of(right) is None and key not in ("eq", "ne"):
             apart = self.algebra.added(left, self.algebra.scaled(right, -1.0))
-            if len(apart.terms) == 1 and max(len(left.terms), len(right.terms)) == 1:
-                ((product, value),) = apart.terms
-                if len(product) == 1:
-                    left = Sum(((product, 1.0),), left.shape)
-                    right = self.algebra.number(0.0, left.shape)
-                    key = key if value > 0 else TURNED[key]
-        if key in ("gt", "le") and number_of(right) == 0 and len(left.terms) == 1:
-            ((product, value),) = left.terms
-            atom = self.algebra.atoms[product[0].atom] if len(product) == 1 else None
-            relu = atom is not None and atom.kind == "function" and atom.data[0].name == "relu"
-            if atom is not None and relu and value > 0 and product[0].power == 1:
+            one = self.algebra.alone(apart)
+            if one is not None and max(len(left.terms), len(right.terms)) == 1:
+                left = Sum((((one[0],), 1.0),), left.shape)
+                right = self.algebra.number(0.0, left.shape)
+                key = key if one[2] > 0 else TURNED[key]
+        one = self.algebra.alone(left)
+        if key in ("gt", "le") and number_of(right) == 0 and one is not None:
+            factor, atom, value = one
+            relu = atom.kind == "function" and atom.data[0].name == "relu"
+            if relu and value > 0 and factor.power == 1:
                 left = atom.parts[0]
         return self.algebra.of_atom(self.algebra.atom("gate", key, (left, right), left.shape))
 
     def opposite(self, gate: Sum) -> Sum:
         """1 where a comparison does not hold."""
-        if len(gate.terms) == 1 and len(gate.terms[0][0]) == 1 and gate.terms[0][1] == 1:
-            (factor,) = gate.terms[0][0]
-            atom = self.algebra.atoms[factor.atom]
-            if atom.kind == "gate" and factor.at == tuple(
-                None if size == 1 else axis for axis, size in enumerate(gate.shape)
-            ):
-                return self.gate(OPPOSITE[atom.data], *atom.parts)
+        one = self.algebra.alone(gate)
+        if one is not None and one[1].kind == "gate" and gate == self.algebra.of_atom(one[0].atom):
+            return self.gate(OPPOSITE[one[1].data], *one[1].parts)
         return self.algebra.added(
             self.algebra.number(1.0, gate.shape), self.algebra.scaled(gate, -1.0)
         )
@@ -283,27 +263,18 @@ class Reader:
     def where(self, node: Node, condition: Node, yes: Node, no: Node) -> Sum:
         if is_logdet(node):
             return self.of(no)
-        shape = node.shape
-        holds = self.of(condition)
+        return self._chosen(self.of(condition), self.of(yes), self.of(no), node.shape)
+
+    def _chosen(self, holds: Sum, yes: Sum, no: Sum, shape: Shape) -> Sum:
+        """One where a condition holds, and another elsewhere."""
         return self.algebra.added(
-            self.algebra.multiplied(holds, self.of(yes), shape),
-            self.algebra.multiplied(self.opposite(holds), self.of(no), shape),
+            self.algebra.multiplied(holds, yes, shape),
+            self.algebra.multiplied(self.opposite(holds), no, shape),
         )
 
-    def maximum(self, node: Node, left: Node, right: Node) -> Sum:
-        return self._larger(node, left, right, "gt")
-
-    def minimum(self, node: Node, left: Node, right: Node) -> Sum:
-        return self._larger(node, left, right, "lt")
-
-    def _larger(self, node: Node, left: Node, right: Node, key: str) -> Sum:
-        one = self.algebra.stretched(self.of(left), node.shape)
-        other = self.algebra.stretched(self.of(right), node.shape)
-        holds = self.gate(key, one, other)
-        return self.algebra.added(
-            self.algebra.multiplied(holds, one, node.shape),
-            self.algebra.multiplied(self.opposite(holds), other, node.shape),
-        )
+    def larger(self, node: Node, left: Node, right: Node, key: str = "gt") -> Sum:
+        one, other = (self.algebra.stretched(self.of(x), node.shape) for x in (left, right))
+        return self._chosen(self.gate(key, one, other), one, other, node.shape)
 
     def clamp(self, node: Node, inner: Node, low: Any = None, high: Any = None) -> Sum:
         """Between bounds what it was, and a bound outside."""
@@ -315,11 +286,7 @@ class Reader:
                 continue
             edge = self.of(bound) if isinstance(bound, Node) else algebra.number(bound)
             edge = algebra.stretched(edge, shape)
-            holds = self.gate(key, own, edge)
-            found = algebra.added(
-                algebra.multiplied(holds, found, shape),
-                algebra.multiplied(self.opposite(holds), edge, shape),
-            )
+            found = self._chosen(self.gate(key, own, edge), found, edge, shape)
         return found
 
     def lerp(self, node: Node, start: Node, end: Node, weight: Node) -> Sum:
@@ -388,46 +355,26 @@ class Reader:
         atom = self.algebra.atom("softmax", axis, (self.of(inner),), inner.shape)
         return self.algebra.of_atom(atom)
 
-    def logsumexp(self, node: Node, inner: Node, dims: Any, keepdim: bool = False) -> Sum:
-        return self._along("logsumexp", node, inner, dims, keepdim)
-
-    def largest(self, node: Node, inner: Node, dims: Any, keepdim: bool = False) -> Sum:
-        kind = "amax" if node.op.key in ("amax", "max_dim") else "amin"
-        return self._along(kind, node, inner, dims, keepdim)
-
-    def prod(self, node: Node, inner: Node, dims: Any, keepdim: bool = False, *_: Any) -> Sum:
-        return self._along("prod", node, inner, dims, keepdim)
-
-    def _along(self, kind: str, node: Node, inner: Node, dims: Any, keepdim: bool) -> Sum:
-        """What an axis, or all of them, becomes one element of: without that axis."""
+    def along(
+        self, node: Node, inner: Node, dims: Any, keepdim: bool = False, *_: Any, kind: str
+    ) -> Sum:
+        """What an axis, or all of them, becomes one element of."""
         axes = _axes(dims, inner.ndim)
         if len(axes) != 1 and (len(axes) != inner.ndim or kind == "logsumexp"):
             raise NoFormula(node)
-        found = self._reduction(kind, self.of(inner), axes)
+        left = {axis: size for axis, size in enumerate(inner.shape) if axis not in axes}
+        axis = axes[0] if inner.ndim > 1 == len(axes) or kind == "logsumexp" else None
+        atom = self.algebra.atom(kind, axis, (self.of(inner),), tuple(left.values()))
+        found = self.algebra.of_atom(atom)
         if not keepdim:
             return found
-        shape = tuple(1 if i in axes else size for i, size in enumerate(inner.shape))
-        return self._unreduced(found, shape, axes)
-
-    def _reduction(self, kind: str, inner: Sum, axes: tuple[int, ...]) -> Sum:
-        shape = tuple(size for axis, size in enumerate(inner.shape) if axis not in axes)
-        axis = axes[0] if len(inner.shape) > 1 == len(axes) or kind == "logsumexp" else None
-        return self.algebra.of_atom(self.algebra.atom(kind, axis, (inner,), shape))
-
-    def _unreduced(self, sum_: Sum, shape: Shape, axes: tuple[int, ...]) -> Sum:
-        """With axes of one element where some were reduced."""
-        left = [axis for axis in range(len(shape)) if axis not in axes]
-        order = tuple(
-            None if size == 1 else axis for size, axis in zip(sum_.shape, left, strict=True)
-        )
-        return self.algebra.moved(sum_, order, shape)
+        order = tuple(None if size == 1 else axis for axis, size in left.items())
+        shape = tuple(left.get(axis, 1) for axis in range(inner.ndim))
+        return self.algebra.moved(found, order, shape)
 
     def log_softmax(self, node: Node, inner: Node, dim: int, *args: Any) -> Sum:
-        axis = (dim % inner.ndim,)
-        total = self._reduction("logsumexp", self.of(inner), axis)
-        shape = tuple(1 if i in axis else size for i, size in enumerate(inner.shape))
-        total = self.algebra.stretched(self._unreduced(total, shape, axis), inner.shape)
-        return self.algebra.added(self.of(inner), self.algebra.scaled(total, -1.0))
+        total = self.along(node, inner, dim, True, kind="logsumexp")
+        return self._plus(self.of(inner), self.algebra.scaled(total, -1.0), inner.shape)
 
     def detached(self, node: Node, inner: Node) -> Sum:
         atom = self.algebra.atom("detached", None, (self.of(inner),), inner.shape)
@@ -446,18 +393,19 @@ READERS: dict[str, Callable[..., Sum | Grouped]] = {
     **dict.fromkeys(["full", "zeros", "ones"], Reader.filled),
     **dict.fromkeys(["log_softmax", "log_softmax_node"], Reader.log_softmax),
     **dict.fromkeys(["softmax", "softmax_node"], Reader.softmax),
-    "add": Reader.add, "sub": Reader.sub, "neg": Reader.neg, "mul": Reader.mul, "div": Reader.div,
-    "reciprocal": Reader.reciprocal, "sqrt": Reader.sqrt, "rsqrt": Reader.rsqrt, "pow": Reader.pow,
-    "sum": Reader.sum,
+    "add": Reader.added, "sub": partial(Reader.added, sign=-1.0), "neg": Reader.neg,
+    "mul": Reader.mul, "div": Reader.div, "pow": Reader.pow, "sum": Reader.sum,
+    **{key: partial(Reader.to_power, power=power)
+       for key, power in (("reciprocal", -1.0), ("sqrt", 0.5), ("rsqrt", -0.5))},
     "mean": Reader.mean, "summed_to": Reader.summed_to,
     "diag_embed": Reader.diag_embed, "identity_matrix": Reader.identity, "select": Reader.select,
     "clamp": Reader.clamp, "xlogy": Reader.xlogy, "masked_written": Reader.masked_fill,
     "where": Reader.where,
     "binary_cross_entropy_with_logits": Reader.logistic_loss, "nll_loss": Reader.nll_loss,
-    "nll_loss_reduced": Reader.nll_loss, "detach": Reader.detached, "maximum": Reader.maximum,
-    "minimum": Reader.minimum,
-    **dict.fromkeys(["amax", "amin", "max_dim", "min_dim"], Reader.largest),
-    "logsumexp": Reader.logsumexp, "prod": Reader.prod, "filled": Reader.filled,
+    "nll_loss_reduced": Reader.nll_loss, "detach": Reader.detached, "maximum": Reader.larger,
+    "minimum": partial(Reader.larger, key="lt"), "filled": Reader.filled,
+    **{key: partial(Reader.along, kind=key) for key in ("amax", "amin", "logsumexp", "prod")},
+    "max_dim": partial(Reader.along, kind="amax"), "min_dim": partial(Reader.along, kind="amin"),
     "lerp": Reader.lerp, "bce": Reader.cross_entropy, "standardized": Reader.standardized,
 }  # fmt: skip
 

@@ -125,12 +125,7 @@ def _opposite(
 
 def _summed(algebra: Algebra, product: Product) -> dict[Any, int]:
     """The labels that are summed, and their sizes."""
-    return {
-        label: size
-        for factor in product
-        for label, size in zip(factor.at, algebra.atoms[factor.atom].shape, strict=True)
-        if is_summed(label)
-    }
+    return {label: n for label, n in algebra.sizes(product).items() if is_summed(label)}
 
 
 def _matched(one: tuple[Label, ...], other: tuple[Label, ...]) -> dict[Any, Label] | None:
