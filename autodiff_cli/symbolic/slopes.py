@@ -248,10 +248,6 @@ class Slopes:
         ]  # fmt: skip
 
 
-def _gate(algebra: Algebra, inner: Sum) -> list[Sum]:
-    return [Reader(algebra, {}).gate("gt", inner, algebra.number(0.0, inner.shape))]
-
-
 def _pow(algebra: Algebra, base: Sum, exponent: Sum) -> list[Sum]:
     """`b * a**(b - 1)` and `a**b * log(a)`."""
     shape = base.shape
@@ -275,14 +271,11 @@ def _atan2(algebra: Algebra, y: Sum, x: Sum) -> list[Sum]:
 
 
 PLAIN: Mapping[str, Callable[..., list[Sum]]] = {
-    "relu": _gate,
-    "nn.functional.relu": _gate,
     "nn.functional.softplus": lambda algebra, inner: [function(algebra, "sigmoid", inner)],
     "nn.functional.logsigmoid": lambda algebra, inner: [
         function(algebra, "sigmoid", algebra.scaled(inner, -1.0))
     ],
     "abs": lambda algebra, inner: [function(algebra, "sign", inner)],
-    "sign": lambda algebra, inner: [Sum((), inner.shape)],
     "pow": _pow,
     "atan2": _atan2,
 }
