@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..ops.kernels.pytorch_sum_order import Note, noted
+
 AT_ONCE = 24  # terms
 FEWEST = 4
 LONG = 64  # steps of a plan in which such sums are looked for
@@ -89,25 +91,22 @@ def _links(steps: list[Any], kinds: dict[int, Kind], kept: set[int]) -> dict[int
 def _merged(step: Any, run: list[Link]) -> Any:
     """The last step of a run in place of all."""
     made = copy(step)
-    made.kernel = _sum(len(run), step.shape, step.dtype)
+    made.kernel = _sum(len(run), step.shape)
     made.places = (run[0].before, *[x.column for x in run], *[x.row for x in run])
-    made.pointwise = False
+    made.pointwise, made.noted = False, True
     return made
 
 
-def _sum(count: int, shape: tuple[int, ...], dtype: np.dtype) -> Callable[..., np.ndarray]:
+def _sum(count: int, shape: tuple[int, ...]) -> Callable[..., np.ndarray]:
     height, width = shape
     columns, rows = (count, height, 1), (count, 1, width)
 
-    def add(before: np.ndarray, *parts: np.ndarray) -> np.ndarray:
-        terms = np.empty((count + 1, height, width), dtype)
-        terms[0] = before
-        np.multiply(
-            np.concatenate(parts[:count]).reshape(columns),
-            np.concatenate(parts[count:], None).reshape(rows),
-            terms[1:],
-        )
-        found: np.ndarray = np.add.reduce(terms, 0)
+    def add(before: np.ndarray, *parts: np.ndarray, note: Note | None = None) -> np.ndarray:
+        down = noted(note, np.concatenate, parts[:count], 0).reshape(columns)
+        along = noted(note, np.concatenate, [part.reshape(width) for part in parts[count:]], 0)
+        terms = noted(note, np.multiply, down, along.reshape(rows))
+        noted(note, np.add, before, terms[0], out=terms[0])
+        found: np.ndarray = noted(note, np.add.reduce, terms, 0, None)
         return found
 
     return add

@@ -20,12 +20,14 @@ import numpy as np
 from ...errors import AutodiffError
 from ...graph.symbolic_numbers import layout
 from ...ops.kernels.in_double import InDouble
-from ...ops.kernels.pytorch_sum_order import Calls
 from ..fused.tracing import Place, Unknown, trace
 
 MOST_BYTES = 8 << 20  # of all arrays of one plan, and those from outside that it keeps
 MOST_GAPS = 4  # times its own bytes that an array may be spread over
 COPIED = 64 << 10  # bytes of an input up to which it is copied, not bound
+
+
+Call = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 class Unfit(Exception):
@@ -59,7 +61,7 @@ class Fixed:
         into: Sequence[np.ndarray] = (),
     ):
         self.turn = allocate_lock()  # held by the thread that runs it
-        self.calls: Calls = []
+        self.calls: list[Call] = []
         self.steps: list[Any] = []  # of each call the step it is part of
         self.bytes = 0
         self.copied: list[tuple[int, np.ndarray]] = []
@@ -239,21 +241,29 @@ class _Builder:
 
     def _noted(self, n: int, step: Any, args: list[Any]) -> bool:
         """Whether the kernel tells what it calls."""
-        calls: Calls = []
-        like = step.kernel(*args, calls=calls)
-        if not calls:
+        made: list[np.ndarray] = []
+
+        def note(function: Any, operands: Any, like: np.ndarray, out: Any) -> np.ndarray:
+            kept: np.ndarray = self._new(like) if out is None else out
+            self._call(step, function, (*operands, kept))
+            if out is None:
+                made.append(kept)
+            return kept
+
+        value = step.kernel(*args, note=note)
+        if not made:
             return False
-        function, (*operands, last) = calls.pop()
-        made = self._new(like, step.result)
-        flat = made.reshape(last.shape)
-        if layout(flat) != layout(last) or not np.may_share_memory(flat, made):
+        last = made.pop()
+        if not np.may_share_memory(value, last):
             raise Unfit
-        for inner, inside in calls:
-            self.fixed.take(inside[-1].nbytes)
-            self._call(step, inner, inside)
-        self._call(step, function, (*operands, flat))
+        if step.result in self.into:
+            made.append(last)
+            last, value = value, self._new(value, step.result)
+            self._call(step, np.copyto, (value, last))
         self._release(n)
-        self._own(step.result, made)
+        for array in made:
+            self._give_back(array)
+        self._own(step.result, value)
         return True
 
     def _written_out(self, n: int, step: Any, args: list[Any]) -> bool:

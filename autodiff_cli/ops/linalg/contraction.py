@@ -56,10 +56,12 @@ def _matmul_shape(input, other):
     return (*broadcast_shapes(a[:-2], b[:-2]), *rows, *columns), dtype
 
 
-def _matmul(a, b, calls=None):
+def _matmul(a, b, note=None):
     product: Any = np.matmul
     if a.dtype.char == "f" and a.ndim > 2 < b.ndim:
         product = batched_product
+    elif a.dtype.char == "d" == b.dtype.char and a.ndim < 3 > b.ndim and a.flags.forc:
+        product = np.dot if b.flags.forc else product  # the same routine, called in less time
     elif a.dtype.char == "f" and b.ndim < 3:
         if a.ndim == 1:
             return vector_product(a, b) if b.ndim == 1 else single_product(a[None], b)[0]
@@ -69,7 +71,7 @@ def _matmul(a, b, calls=None):
     if a.ndim > 2 and b.ndim == 2:
         rows = a.reshape(count(a.shape[:-1]), a.shape[-1])
         return product(rows, b).reshape(*a.shape[:-1], b.shape[1])
-    return noted(calls if product is np.matmul else None, product, a, b)
+    return noted(note if product in (np.matmul, np.dot) else None, product, a, b)
 
 
 RANKS = {

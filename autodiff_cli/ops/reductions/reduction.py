@@ -70,10 +70,10 @@ def _sum_dtype(input, dtype=None):
     return dtype or (INT64 if input.dtype.kind in "iub" else input.dtype)
 
 
-def _sum(x, dim, keepdim, dtype=None, calls=None):
-    total = small_sum(x, dim or None, calls) if dtype is None else None
+def _sum(x, dim, keepdim, dtype=None, note=None):
+    total = small_sum(x, dim or None, note) if dtype is None else None
     if total is None:
-        total = noted(calls, np.add.reduce, x, dim or None, _sum_dtype(x, dtype))
+        total = noted(note, np.add.reduce, x, dim or None, _sum_dtype(x, dtype))
     return total.reshape(reduced_shape(x.shape, dim, keepdim))
 
 

@@ -105,15 +105,15 @@ def broadcast_to(input: Tensor, size: Size):
     return F.expand(input, size)
 
 
-def _sum_to(x, size, calls=None):
+def _sum_to(x, size, note=None):
     lead = x.ndim - len(size)
     dims = (
         *range(lead),
         *(i + lead for i, s in enumerate(size) if s == 1 and x.shape[i + lead] != 1),
     )
     if dims:
-        total = small_sum(x, dims, calls)
-        x = noted(calls, np.add.reduce, x, dims, None) if total is None else total
+        total = small_sum(x, dims, note)
+        x = noted(note, np.add.reduce, x, dims, None) if total is None else total
     return x.reshape(size)
 
 
