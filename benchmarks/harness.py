@@ -26,7 +26,8 @@ from .workloads import Workload
 
 OURS, NUMPY, LIMIT, RESULTS = "autodiff", "numpy", "limit", "results"
 ALWAYS = (OURS, NUMPY, LIMIT)  # these need nothing but what the project needs
-MODULES = {"torch": "torch", "torch-compile": "torch", "jax": "jax"}  # what the others need
+# What the others need.
+MODULES = {"torch": "torch", "torch-compile": "torch", "jax": "jax", "hips": "autograd"}
 PAUSE = 0.05  # seconds after a turn, in which the threads of who ran stop spinning
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -16,6 +16,7 @@ NAMES = {
     "torch": "PyTorch",
     "torch-compile": "torch.compile",
     "jax": "JAX",
+    "hips": "HIPS autograd",
 }
 
 

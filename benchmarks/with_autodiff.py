@@ -16,6 +16,7 @@ from autodiff_cli.cli.main import main
 from autodiff_cli.cli.streams import Environment
 
 from .snippets import Snippet, joined, kept, own_folder, snippets
+from .workloads import batches, together
 
 Results = dict[str, Any]
 Job = Callable[[], Results]
@@ -102,6 +103,29 @@ for i in range(STEPS):
 
 def logistic(X: Any, t: Any, steps: Any) -> Job:
     return _program(LOGISTIC.replace("STEPS", str(steps)), ("w", "b"), X=X, t=t)
+
+
+CLASSIFY = "loss = binary_cross_entropy_with_logits(X @ w + b, t)"
+
+
+def classify(w: Any, b: Any, X: Any, t: Any, count: Any) -> Job:
+    return _graded(CLASSIFY, {"w": w, "b": b}, X=X, t=t)
+
+
+def sizes(w: Any, b: Any, X: Any, t: Any, count: Any) -> Job:
+    """A function for each call, which has seen no size."""
+    return lambda: sizes_again(w, b, X, t, count)()
+
+
+def sizes_again(w: Any, b: Any, X: Any, t: Any, count: Any) -> Job:
+    function = autodiff_cli.value_and_grad(CLASSIFY, wrt=["w", "b"])
+    given = batches(X, t, count)
+
+    def job() -> Results:
+        calls = [function(w=w, b=b, X=x, t=target) for x, target in given]
+        return together([{"loss": value, **found} for value, found in calls])
+
+    return job
 
 
 SCALARS = """\

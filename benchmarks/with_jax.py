@@ -8,6 +8,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from .workloads import batches, together
+
 jax.config.update("jax_enable_x64", True)
 
 Results = dict[str, Any]
@@ -86,6 +88,20 @@ def logistic(X: Any, t: Any, steps: Any) -> Job:
         return {"w": w, "b": b}
 
     return job
+
+
+def _classify_loss(w: Any, b: Any, X: Any, t: Any) -> Any:
+    z = X @ w + b
+    return jnp.mean(jnp.logaddexp(0, z) - t * z)
+
+
+def classify(w: Any, b: Any, X: Any, t: Any, count: Any) -> Job:
+    return _graded(_classify_loss, {"w": w, "b": b}, X=X, t=t)
+
+
+def sizes_again(w: Any, b: Any, X: Any, t: Any, count: Any) -> Job:
+    jobs = [classify(w, b, *batch, count) for batch in batches(X, t, count)]
+    return lambda: together([job() for job in jobs])
 
 
 def rnn(W: Any, U: Any, x: Any, steps: Any) -> Job:

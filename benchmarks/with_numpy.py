@@ -14,6 +14,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from .snippets import joined, snippets
+from .workloads import batches, together
 
 Results = dict[str, Any]
 Job = Callable[[], Results]
@@ -111,6 +112,26 @@ def logistic(X: Any, t: Any, steps: Any) -> Job:
         return {"w": w, "b": b}
 
     return job
+
+
+def _classified(w: Any, b: Any, X: Any, t: Any) -> Results:
+    z = X @ w + b
+    g = (1 / (1 + np.exp(-z)) - t) / len(t)
+    return {"loss": np.mean(np.logaddexp(0, z) - t * z), "w": g @ X, "b": g.sum()}
+
+
+def classify(count: Any, **arrays: Any) -> Job:
+    return lambda: _classified(**arrays)
+
+
+def sizes(w: Any, b: Any, X: Any, t: Any, count: Any) -> Job:
+    def job() -> Results:
+        return together([_classified(w, b, *batch) for batch in batches(X, t, count)])
+
+    return job
+
+
+sizes_again = sizes
 
 
 def scalars(x: Any, steps: Any) -> Job:

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from .snippets import joined, kept, snippets
+from .workloads import batches, together
 
 Results = dict[str, Any]
 Job = Callable[[], Results]
@@ -83,6 +84,23 @@ def logistic(X: Any, t: Any, steps: Any) -> Job:
         return {"w": w.detach().numpy(), "b": b.item()}
 
     return job
+
+
+def _classify_loss(w: Any, b: Any, X: Any, t: Any) -> Any:
+    return F.binary_cross_entropy_with_logits(X @ w + b, t)
+
+
+def classify(w: Any, b: Any, X: Any, t: Any, count: Any) -> Job:
+    return graded(_classify_loss, {"w": w, "b": b}, X=X, t=t)
+
+
+def sizes(w: Any, b: Any, X: Any, t: Any, count: Any) -> Job:
+    given = batches(X, t, count)
+    jobs = [graded(_classify_loss, {"w": w, "b": b}, X=x, t=target) for x, target in given]
+    return lambda: together([job() for job in jobs])
+
+
+sizes_again = sizes
 
 
 def scalars(x: Any, steps: Any) -> Job:

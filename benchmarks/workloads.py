@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -108,6 +109,22 @@ def _logistic(random: np.random.Generator, rows: int, columns: int, steps: int) 
     noise = 0.5 * random.standard_normal(rows)
     t = (x @ random.standard_normal(columns) + noise > 0).astype(float)
     return {"X": x, "t": t, "steps": np.array(steps)}
+
+
+def _classify(random: np.random.Generator, rows: int, columns: int, count: int = 0) -> Arrays:
+    arrays = _logistic(random, rows, columns, count)
+    arrays["count"] = arrays.pop("steps")
+    return {"w": random.standard_normal(columns), "b": np.array(0.1), **arrays}
+
+
+def batches(X: np.ndarray, t: np.ndarray, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The first rows, as many as there are and so many times one less."""
+    return [(X[:n], t[:n]) for n in range(len(X), len(X) - int(count), -1)]
+
+
+def together(found: list[dict[str, Any]]) -> dict[str, Any]:
+    """The results of several batches as arrays."""
+    return {name: np.array([each[name] for each in found]) for name in found[0]}
 
 
 def _scalars(random: np.random.Generator, steps: int) -> Arrays:
@@ -241,6 +258,39 @@ WORKLOADS: tuple[Workload, ...] = (
         goals={"torch": 0.12, "jax": 1.3, "limit": 1.1},
     ),
     Workload(
+        "logistic-10",
+        "10 steps of it on [100, 20]: read, run, differentiated and shown anew by each call",
+        _logistic,
+        {"rows": 100, "columns": 20, "steps": 10},
+        {"rows": 20, "columns": 3, "steps": 4},
+        goals={"torch": 1.0},
+        task="logistic",
+    ),
+    Workload(
+        "classify",
+        "one loss and gradient of logistic regression, [100, 20]: what a call costs",
+        _classify,
+        {"rows": 100, "columns": 20},
+        {"rows": 20, "columns": 3},
+        goals={"jax": 0.48},
+    ),
+    Workload(
+        "sizes",
+        "the same for 40 sizes of the batch, none of which the function has seen",
+        _classify,
+        {"rows": 100, "columns": 20, "count": 40},
+        {"rows": 20, "columns": 3, "count": 4},
+        goals={"hips": 0.9},
+    ),
+    Workload(
+        "sizes-again",
+        "the same, all of which it has seen",
+        _classify,
+        {"rows": 100, "columns": 20, "count": 40},
+        {"rows": 20, "columns": 3, "count": 4},
+        goals={"hips": 0.16},
+    ),
+    Workload(
         "scalars",
         "a chain of 1e5 scalar operations and its gradient",
         _scalars,
@@ -274,6 +324,16 @@ WORKLOADS: tuple[Workload, ...] = (
         {"steps": 5, "hidden": 3, "width": 2},
         goals={"torch": 0.2, "limit": 1.0},
         operations=lambda steps, **_: 5 * steps,
+    ),
+    Workload(
+        "rnn-100",
+        "the same of 100 steps",
+        _rnn,
+        {"steps": 100, "hidden": 32, "width": 8},
+        {"steps": 5, "hidden": 3, "width": 2},
+        goals={"jax": 1.8},
+        first_goals={"hips": 0.73},
+        task="rnn",
     ),
     Workload(
         "conv",

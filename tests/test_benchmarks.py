@@ -103,6 +103,7 @@ def test_torch_compile_needs_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None
     assert skipped == [
         "torch-compile needs a C++ compiler, and there is none: skipped",
         "jax is not installed: skipped",
+        "hips is not installed: skipped",
     ]
 
 

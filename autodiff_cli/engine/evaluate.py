@@ -41,16 +41,17 @@ def evaluate(targets: list[Node], last: bool = False) -> None:
     order, outside = plan(targets)
     if not order:
         return
-    once = last and len(order) <= ONCE
-    few = once and observer is None and STATE.max_bytes >= FEW_BYTES
+    elements = 0
     for node in order:
-        if node.shape and prod(node.shape) >= FUSE_FROM:
-            few = False
+        size = prod(node.shape) if node.shape else 1
+        elements += size
+        if size >= FUSE_FROM:
             kind = node.op.kind
             if kind in FUSED or is_cut(node) or (kind is CONTRACTION and blas.MANAGED):
                 break
     else:
-        if few:
+        once = last and len(order) <= MOST
+        if once and observer is None and 8 * elements <= FEW_BYTES <= STATE.max_bytes:
             run_few(order)
             return
         if observer is not None:
@@ -167,8 +168,7 @@ MOST_PLANS = 64
 SEEN: dict[int, None] = {}  # hashes of structures that came by once
 MOST_SEEN = 256
 FEWEST, MOST = 4, 4096  # nodes of small tensors for which a plan may be kept
-FEW_BYTES = 1 << 24  # more than `ONCE` nodes of less than `FUSE_FROM` elements take
-ONCE = 64  # of the last evaluation, up to which asking for a plan takes longer than going without
+FEW_BYTES = 1 << 24  # that the values of a last evaluation may take together if nobody counts
 
 
 def run_planned(order: list[Node], targets: list[Node], last: bool, small: bool = False) -> bool:

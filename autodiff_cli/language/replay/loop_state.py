@@ -210,7 +210,9 @@ def settings() -> list[Any]:
     found: list[Any] = [Pass.hooked]
     for name in sorted(vars(STATE).keys() - RUNNING):
         value = getattr(STATE, name)
-        found.append([*map(id, value)] if isinstance(value, list) else repr(value))
+        known = isinstance(value, np.dtype)  # which take long to be written
+        shown = value if known else repr(value)
+        found.append([*map(id, value)] if isinstance(value, list) else shown)
     return found
 
 
