@@ -16,6 +16,7 @@ from ..graph.registry import overloads
 from .matrices import rooted, without_roots
 from .places import without_slices
 from .terms import (
+    OPERAND,
     OPPOSITE,
     At,
     Atom,
@@ -218,7 +219,7 @@ class Algebra:
             if beside.data[0].name == below and beside.parts == atom.parts:
                 power = min(one.power, -other.power)
                 (op, *_) = overloads(name)
-                found = self.atom("function", (op, (None,)), atom.parts, atom.shape)
+                found = self.atom("function", (op, (OPERAND,)), atom.parts, atom.shape)
                 left = [(one.atom, one.power - power), (other.atom, other.power + power)]
                 rest = [Factor(number, one.at, p) for number, p in left if p]
                 return other, [Factor(found, one.at, power), *rest]
@@ -233,7 +234,7 @@ class Algebra:
         for other in factors:
             if number == 1 and len(inner) == 1 and other == inner[0] and other.power == 1:
                 (op, *_) = overloads("abs")
-                size = self.atom("function", (op, (None,)), atom.parts, atom.shape)
+                size = self.atom("function", (op, (OPERAND,)), atom.parts, atom.shape)
                 return other, [Factor(size, one.at)]
         return None
 

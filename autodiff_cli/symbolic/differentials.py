@@ -31,7 +31,7 @@ from .lets import mapped
 from .matrix_form import Printer
 from .reading import READERS, Reader, is_function
 from .slopes import Slopes
-from .terms import NoFormula
+from .terms import OPERAND, NoFormula
 
 MOST_LINES = 60
 SAME = ("cast", "alias", "clone", "contiguous", "depends", "with_value", "positive")
@@ -253,8 +253,10 @@ class _Steps:
         mean = _summed(Infix("mul", p, change), dim, True)
         return Infix("sub", change, mean), "d log_softmax(z) = dz - sum(softmax(z) * dz)"
 
-    def _logsumexp(self, node: Node, z: Node, dims: Any, keepdim: bool = False) -> Made:
-        dim = dims[0] if isinstance(dims, tuple) else dims
+    def _logsumexp(self, node: Node, z: Node, dims: Any, keepdim: bool = False) -> Made | None:
+        if len(dims) != 1:
+            return None
+        (dim,) = dims
         p = Call("softmax", (self.of(z), Number(dim)))
         shown = _summed(Infix("mul", p, self.d(z)), dim, keepdim)
         return shown, "d logsumexp(z) = sum(softmax(z) * dz)"
@@ -304,7 +306,7 @@ class _Steps:
             for mark, inner in zip(marks, node.inputs, strict=True)
         ]
         parts = tuple(algebra.stretched(atom, node.shape) for atom in atoms)
-        statics = tuple(None if isinstance(a, Node) else a for a in node.args)
+        statics = tuple(OPERAND if isinstance(a, Node) else a for a in node.args)
         own = algebra.atom("function", (node.op, statics), parts, node.shape)
         name = self.names.get(node)
         printer = Printer(algebra, {} if name is None else {algebra.of_atom(own): name})
@@ -324,7 +326,7 @@ class _Steps:
             local = _given(shown, given)
             change = self.d(inner)
             found.append(change if local == Number(1) else Infix("mul", local, change))
-        return _sum(found), rule
+        return (_sum(found), rule) if found else (_zeros(node), "it stays where it is")
 
 
 def _generic(shown: Any, marks: list[str]) -> str:

@@ -46,6 +46,7 @@ from .lets import cost_of
 from .places import applied, matrix
 from .shorter import opened, ways
 from .terms import (
+    OPERAND,
     OPPOSITE,
     At,
     Atom,
@@ -584,7 +585,7 @@ class Printer:
         keywords = tuple(
             (param.name, str(value))
             for param, value in zip(op.params, statics, strict=False)
-            if value is not None and value != param.default
+            if value is not OPERAND and value != param.default
         )
         name = op.name.removeprefix("nn.functional.")
         shown = Call(name, tuple(form.shown for form in forms), keywords)

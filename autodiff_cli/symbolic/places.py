@@ -70,6 +70,8 @@ def rolled(reader: Reader, node: Node, inner: Node, by: Any, dims: tuple[int, ..
 
 def running(reader: Reader, node: Node, inner: Node, dim: int, *args: Any) -> Sum:
     """The sums of what is there so far."""
+    if not inner.ndim:
+        return reader.of(inner)
     return _moved(reader, node, inner, dim % inner.ndim, Move("cumsum"))
 
 

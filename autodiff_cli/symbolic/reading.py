@@ -24,7 +24,7 @@ from .axes import AXES, Grouped, total
 from .expression import is_logdet
 from .matrices import MATRICES
 from .places import PLACES
-from .terms import OPPOSITE, At, Label, NoFormula, Sum, is_summed, number_of
+from .terms import OPERAND, OPPOSITE, At, Label, NoFormula, Sum, is_summed, number_of
 
 MOST_NODES = 400
 TURNED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge"}
@@ -95,7 +95,7 @@ class Reader:
 
     def _function(self, node: Node) -> Sum:
         """A function of elements. Static arguments are a part of its name."""
-        statics = tuple(None if isinstance(a, Node) else a for a in node.args)
+        statics = tuple(OPERAND if isinstance(a, Node) else a for a in node.args)
         parts = tuple(self.algebra.stretched(self.of(n), node.shape) for n in node.inputs)
         if node.op.key == "log":
             found = self._logarithm(parts[0])
@@ -351,6 +351,8 @@ class Reader:
         return self.algebra.multiplied(self.of(left), logarithm, node.shape)
 
     def softmax(self, node: Node, inner: Node, dim: int, *args: Any) -> Sum:
+        if not inner.ndim:
+            return self.algebra.number(1.0)
         axis = dim % inner.ndim
         atom = self.algebra.atom("softmax", axis, (self.of(inner),), inner.shape)
         return self.algebra.of_atom(atom)
@@ -359,6 +361,8 @@ class Reader:
         self, node: Node, inner: Node, dims: Any, keepdim: bool = False, *_: Any, kind: str
     ) -> Sum:
         """What an axis, or all of them, becomes one element of."""
+        if not inner.ndim:
+            return self.of(inner)
         axes = _axes(dims, inner.ndim)
         if len(axes) != 1 and (len(axes) != inner.ndim or kind == "logsumexp"):
             raise NoFormula(node)
@@ -413,7 +417,7 @@ READERS: dict[str, Callable[..., Sum | Grouped]] = {
 def function(algebra: Algebra, name: str, *parts: Sum) -> Sum:
     """A function of elements by its name."""
     (op, *_) = overloads(name)
-    statics = (None,) * len(parts)
+    statics = (OPERAND,) * len(parts)
     return algebra.of_atom(algebra.atom("function", (op, statics), parts, parts[0].shape))
 
 

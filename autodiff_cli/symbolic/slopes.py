@@ -17,7 +17,7 @@ from ..graph.op import Op, constant
 from .algebra import Algebra
 from .matrices import inverted, square_factors
 from .reading import Reader, function
-from .terms import Factor, Label, NoFormula, Sum, is_summed
+from .terms import OPERAND, Factor, Label, NoFormula, Sum, is_summed
 
 
 class Slopes:
@@ -222,7 +222,7 @@ class Slopes:
 
     def _of_body(self, op: Op, statics: tuple[object, ...], inner: Sum) -> Sum:
         operand = constant(np.full(inner.shape, 0.5))
-        result = op.apply([operand if a is None else a for a in statics])
+        result = op.apply([operand if a is OPERAND else a for a in statics])
         if not isinstance(result.body, Node):
             raise NoFormula
         reader = Reader(self.algebra, {})
@@ -234,7 +234,7 @@ class Slopes:
     ) -> list[Sum | None]:
         operands = [constant(np.full(part.shape, 0.5)) for part in parts]
         left = iter(operands)
-        result = op.apply([next(left) if a is None else a for a in statics])
+        result = op.apply([next(left) if a is OPERAND else a for a in statics])
         g = constant(np.ones(own.shape))
         assert op.vjp_rule is not None
         found = op.vjp_rule(g, result, *result.args)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from ..graph.node import Node, Shape
 
+OPERAND = ...  # among the arguments of a function: what is one of its parts
 OPPOSITE = {"gt": "le", "le": "gt", "lt": "ge", "ge": "lt", "eq": "ne", "ne": "eq"}
 
 

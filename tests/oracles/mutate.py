@@ -53,7 +53,6 @@ LEFT_OUT = (
     "tests/packaging",
     "tests/test_benchmarks.py",
 )
-WORKERS = 2
 # Variables for the processes that tests start.
 PASSED: dict[str, str] = {}
 ARGUMENTS = ["-p", "no:cacheprovider", "-p", "no:randomly", "--rootdir", str(ROOT)]
@@ -245,7 +244,9 @@ class Recorder:
         import numpy as np
 
         everything = [item for item in session.items if not item.nodeid.startswith(LEFT_OUT)]
-        items = [item for i, item in enumerate(everything) if i // 100 % WORKERS == self.share]
+        items = [
+            item for i, item in enumerate(everything) if i // 100 % OPTIONS.workers == self.share
+        ]
         map_ = np.frombuffer(self.hits, np.uint8)[: self.blocks]
         self._row("", map_)
         for index, item in enumerate(items):
@@ -289,8 +290,8 @@ class Reach:
         self.doubtful: set[str] = set()
         rows = []
         blocks = (folder / "hits-0").stat().st_size - 8
-        for share in range(WORKERS):
-            with open(folder / f"rows-{share}", "rb") as file:
+        for rows_of_share in sorted(folder.glob("rows-*")):
+            with open(rows_of_share, "rb") as file:
                 while line := file.readline():
                     row = json.loads(line)
                     bits = np.frombuffer(file.read((blocks + 7) // 8), np.uint8)
@@ -352,10 +353,11 @@ def reach(tests: list[str], stale: Path | None) -> Reach:
     if not (folder / "whole").exists():
         subprocess.run(["rm", "-rf", str(folder)], check=True)
         folder.mkdir(parents=True)
-        command = [sys.executable, "-m", "tests.oracles.mutate", "--tests", *tests, "--record"]
+        command = [sys.executable, "-m", "tests.oracles.mutate", "--tests", *tests]
+        command += ["--workers", str(OPTIONS.workers), "--record"]
         started = [
             subprocess.Popen([*command, f"{share}:{folder}"], cwd=ROOT, stdout=subprocess.DEVNULL)
-            for share in range(WORKERS)
+            for share in range(OPTIONS.workers)
         ]
         if sum(process.wait() for process in started):
             raise SystemExit("the tests could not be recorded")
@@ -586,7 +588,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--tests", nargs="*", default=[], help="instead of the whole suite")
     parser.add_argument("--seconds", type=float, default=1e9, help="for each mutant, at most")
     parser.add_argument("--late", action="store_true", help="only what imports do not evaluate")
-    parser.add_argument("--workers", type=int, default=WORKERS)
+    parser.add_argument("--workers", type=int, default=2, help="processes at a time")
     parser.add_argument("--reach", type=Path, help="a recording of another state of the tests")
     parser.add_argument("--min", type=float, default=0.0)
     parser.add_argument("--report", type=Path)

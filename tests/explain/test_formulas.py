@@ -1,0 +1,134 @@
+"""The formulas of each op of the table, held against the gradients of reverse mode.
+
+What `derive` shows was compared before: where a formula is wrong the graph of the gradient is shown
+instead, so nobody would notice that one is lost. Here formulas are asked for without that, found on
+one set of inputs and evaluated on another. Which inputs of which samples have one, and how long it
+is, was recorded (`RECORD_SAID=1` does): one may get shorter, but not longer, wrong or lost.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import pytest
+
+from autodiff_cli.autograd import reverse
+from autodiff_cli.autograd.tensor import Tensor
+from autodiff_cli.errors import AutodiffError
+from autodiff_cli.graph.node import Node
+from autodiff_cli.graph.op import constant, value_of
+from autodiff_cli.graph.registry import F
+from autodiff_cli.graph.samples import T
+from autodiff_cli.language.runtime.expressions import Context, compile_expression
+from autodiff_cli.language.syntax.parser import parse
+from autodiff_cli.language.values.values import Scope
+from autodiff_cli.source import Source
+from autodiff_cli.symbolic.derivation import formulas
+from autodiff_cli.symbolic.differentials import derivation
+from autodiff_cli.symbolic.expression import Expression, text
+from autodiff_cli.symbolic.latex import latex
+from autodiff_cli.symbolic.terms import NoFormula
+
+from ..table import Case, apply, array_of, cases, nodes_of, specs, weights
+
+FIXTURE = Path(__file__).parents[1] / "fixtures" / "formulas.json"
+RECORDED: dict[str, dict[str, list[int | None]]] = (
+    json.loads(FIXTURE.read_text("utf-8")) if FIXTURE.exists() else {}
+)
+RECORD = bool(os.environ.get("RECORD_SAID"))
+CASES = [case for case in cases() if case.op.differentiable and (RECORD or case.name in RECORDED)]
+
+
+def drawn(spec: T, seed: str) -> np.ndarray:
+    """Those of a sample, beside the edges that it may be about: formulas are for points inside."""
+    found = array_of(spec, seed)
+    if spec.values is None or found.dtype.kind != "f":
+        return found
+    moved = found + np.random.RandomState(crc32(seed.encode())).uniform(0.01, 0.1, found.shape)
+    return np.asarray(moved, found.dtype)
+
+
+def made(case: Case, seed: str) -> tuple[dict[str, Node], Node | None, dict[Node, str]]:
+    """Inputs by place, a weighted sum of the results, and what may be named in a formula."""
+    nodes = nodes_of(case, {place: drawn(spec, case.name + place + seed)
+                            for place, spec in specs(case)})  # fmt: skip
+    names = {node: f"x{place}".replace(".", "_") for place, node in nodes.items()}
+    total = None
+    for i, node in enumerate(apply(case, nodes)):
+        if node.requires_grad:
+            weight = constant(weights(case, node.shape, f"w{i}").astype(node.dtype))
+            names[weight] = f"c{i}"
+            term = F.sum(node * weight)
+            total = term if total is None else total + term
+    return nodes, total, names
+
+
+def evaluated(shown: Expression, names: Mapping[str, Any]) -> np.ndarray:
+    scope = Scope(None, True)
+    scope.names.update({n: v if isinstance(v, Tensor) else Tensor(v) for n, v in names.items()})
+    (statement,) = parse(Source(text(shown, 0, True), "formula")).body
+    found = compile_expression(statement.value, Context(True))(scope)  # type: ignore[attr-defined]
+    return np.asarray(found.numpy() if isinstance(found, Tensor) else found)
+
+
+def gradient_of(total: Node, node: Node) -> np.ndarray | None:
+    (found,) = reverse.gradients(
+        [(total, reverse.ones_like(total))], [node], create_graph=False, retain_graph=False
+    )
+    return None if found is None else value_of(found)
+
+
+def lengths(case: Case, place: str) -> list[int | None]:
+    """The cost of the formula for an input, and how many lines lead to it; None: it has none."""
+    nodes, total, names = made(case, "")
+    if total is None or not nodes[place].requires_grad:
+        return [None, None]
+    others, again, others_names = made(case, "again")
+    given = {name: constant(value_of(node)) for node, name in others_names.items()}
+    expected = None if again is None else gradient_of(again, others[place])
+    if expected is None or not np.isfinite(expected).all():
+        return [None, None]
+    rtol = 1e-3 if expected.dtype.itemsize < 8 else 1e-8
+    largest = float(np.abs(expected).max(initial=1.0))
+    found: list[int | None] = [None, None]
+    try:
+        for formula in formulas(total, [nodes[place]], names, {}):
+            known: dict[str, Any] = dict(given)
+            for name, part in formula.lets:
+                known[name] = Tensor(constant(evaluated(part, known)))
+            value = evaluated(formula.shown, known)
+            if value.shape == expected.shape and np.allclose(value, expected, rtol, rtol * largest):
+                written = latex(formula.shown)
+                assert written.count(r"\left") == written.count(r"\right")
+                found[0] = formula.cost
+    except (NoFormula, AutodiffError):  # or one in words that programs do not have
+        pass
+    try:
+        lines = derivation(total, nodes[place], names, "change")
+        change = weights(case, expected.shape, "change").astype(expected.dtype)
+        value = evaluated(lines[-1].shown, {**given, "change": constant(change)})
+        if np.allclose(value, (expected * change).sum(), rtol * 10, rtol * largest):
+            found[1] = len(lines)
+    except (NoFormula, AutodiffError):
+        pass
+    return found
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_formulas_are_the_gradients(case: Case) -> None:
+    found = {place: lengths(case, place) for place, spec in specs(case) if spec.grad}
+    if RECORD:
+        RECORDED.pop(case.name, None)
+        if any(number is not None for pair in found.values() for number in pair):
+            RECORDED[case.name] = found
+        rows = (f"{json.dumps(key)}: {json.dumps(RECORDED[key])}" for key in sorted(RECORDED))
+        FIXTURE.write_text("{\n" + ",\n".join(rows) + "\n}\n", "utf-8")
+    for place, recorded in RECORDED.get(case.name, {}).items():
+        for now, before in zip(found[place], recorded, strict=True):
+            assert before is None or (now is not None and now <= before)
