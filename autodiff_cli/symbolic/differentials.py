@@ -326,7 +326,7 @@ class _Steps:
             local = _given(shown, given)
             change = self.d(inner)
             found.append(change if local == Number(1) else Infix("mul", local, change))
-        return (_sum(found), rule) if found else (_zeros(node), "it stays where it is")
+        return (_sum(found), rule) if found else (self._still(node), "it stays where it is")
 
 
 def _generic(shown: Any, marks: list[str]) -> str:
