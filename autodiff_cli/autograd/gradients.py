@@ -12,6 +12,7 @@ from . import reverse
 from .handles import view_steps, wrap_view
 from .storage import without_history
 from .tensor import AccumulateGrad, GradSlot, Tensor, new_leaf
+from .views import single
 
 
 def _seed(tensor: Tensor, gradient: Tensor | None, what: str, at: int) -> tuple[Node, Node]:
@@ -95,13 +96,14 @@ def accumulate(node: Node, accumulator: AccumulateGrad, g: Node, create_graph: b
     attached = None if node.marks is None else node.marks.context
     for before in list(attached.before.values()) if attached else ():
         g = (before([g]) or [g])[0]
+    same = accumulator.grad is None and not create_graph and single(g)  # is kept as it is
     accumulator.receive(g, create_graph)
     told = [hook() for hook in list(accumulator.hooks.values())]
     if any(told):
         words = "Tensor post accumulate grad hooks should return None."
         raise refused("E208", "a hook after accumulation returns something", words, "return None")
     for after in list(attached.after.values()) if attached else ():
-        after([], [g])
+        after([], [accumulator.grad.node if same and accumulator.grad else g])
 
 
 def _handle(g: Node, known: list[Tensor], create_graph: bool) -> Tensor:

@@ -196,6 +196,7 @@ class Pass:
 
     def visits(self, node: Node) -> bool:
         """Whether this pass may come to a node."""
+        node = node.args[0] if node.op is OUTPUT else node
         return node in self.order and (self.needed is None or node in self.needed)
 
     def _visit_checking(self, node: Node, g: Any) -> None:
@@ -218,20 +219,26 @@ class Pass:
                     own.hooks, own.context = marks.hooks, marks.context
                 self.give(first, g)
                 return
-        captured = g
-        if marks is not None and marks is not FREED and type(g) is not dict:
-            g = self._marked(marks, g)
-        if self.targets is not None and node in self.targets:
-            needed = self.needed
-            if (
-                self.stops
-                or node.op is LEAF
-                or not (needed is None or any(p in needed for p in self._parents(node)))
-            ):
-                self.reached[node] = g
-                return
-            self.reached[node] = captured  # PyTorch takes it before hooks where it goes on
-        op = node.op
+        op, needed = node.op, self.needed
+        wanted = self.targets is not None and node in self.targets
+        ends = wanted and (
+            self.stops
+            or op is LEAF
+            or not (needed is None or any(p in needed for p in self._parents(node)))
+        )
+        if wanted:
+            self.reached[node] = g  # PyTorch takes it before hooks where it goes on
+        if marks is not None and marks is not FREED:
+            if type(g) is dict:
+                for part in marks.hooked:
+                    given = self._marked(part.mark(), g.get(part.args[1]))
+                    if given is not None:
+                        g[part.args[1]] = given
+            elif ends or op is not OUTPUT or not marks.hooks:
+                g = self._marked(marks, g)
+        if ends:
+            self.reached[node] = g
+            return
         if op is LEAF:
             if self.targets is None:
                 self.reached[node] = g
@@ -248,15 +255,16 @@ class Pass:
         else:
             self.differentiate(node, g)
 
-    def _marked(self, marks: Any, g: Node) -> Node:
-        """Show a cotangent to hooks, which may replace it, and to who keeps it."""
+    def _marked(self, marks: Any, g: Any) -> Any:
+        """Show a cotangent to hooks, which may replace it, and to who keeps it. Hooks of one of
+        several results see it when all are known, None where there is none."""
         if marks.hooks:
             Pass.hooked += 1
         for hook in list(marks.hooks.values()):
             data_mutation = hook(g)
             if data_mutation is not None:
                 g = data_mutation
-        for slot in marks.slots:
+        for slot in marks.slots if g is not None else ():
             slot.receive(g, self.create_graph)
         return g
 

@@ -107,7 +107,8 @@ def untouched(roots: list[Node]) -> Iterator[None]:
         if marks is not None:
             before.append((node, marks))
             node.marks = fresh = Marks()
-            fresh.hooks, fresh.context, fresh.name = marks.hooks, marks.context, marks.name
+            fresh.hooks, fresh.hooked = marks.hooks, marks.hooked
+            fresh.context, fresh.name = marks.context, marks.name
     try:
         yield
     finally:

@@ -166,6 +166,7 @@ class Marks:
         "context",
         "detached",
         "freed",
+        "hooked",
         "hooks",
         "name",
         "overwritten",
@@ -177,6 +178,7 @@ class Marks:
     def __init__(self) -> None:
         self.slots: list[Any] = []
         self.hooks: dict[int, Any] = {}
+        self.hooked: list[Node] = []  # of several results, those with hooks
         self.freed: Any = None
         self.overwritten: Any = None
         self.replaced: Any = None

@@ -423,10 +423,10 @@ def _register_hook(tensor: Tensor, hook: Any) -> Any:
         raise fault("E402 hook-needs-tensor-requires")
 
     def run(g: Any) -> Any:
-        given = Tensor(g)
+        given = None if g is None else Tensor(g)
         replaced = call_value(hook, [given], {})
-        if replaced is None:
-            return given.node  # it may have been changed in place
+        if replaced is None or given is None:
+            return given and given.node  # it may have been changed in place
         if not isinstance(replaced, Tensor):
             raise fault("E208 hook-returns-tensor-none", kind_of(replaced), type(replaced).__name__)
         name = getattr(hook, "name", "hook")
@@ -444,6 +444,8 @@ def _register_hook(tensor: Tensor, hook: Any) -> Any:
             )
         return replaced.node
 
+    if node.op is OUTPUT and not node.mark().hooks:
+        node.args[0].mark().hooked.append(node)
     return Handle(node.mark().hooks, run)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...autograd import reverse
+from ...autograd import handles, reverse
 from ...autograd.tensor import Tensor
 from ...errors import fault
 from ...graph.node import Node
@@ -24,8 +24,10 @@ def saved(function: GradFn, name: str) -> Any:
                 return beside(F.with_value(read, F.detach(packed.unpack(kept).node)))
     if not isinstance(value, Node):
         return value
-    known = None if value.handle is None or value is function.node else value.handle()
-    return beside(value) if known is None else known
+    known = None if value.handle is None else value.handle()
+    if known is None or value is not function.node:
+        return known or beside(value)
+    return handles.beside(known, value)
 
 
 def _saved(function: GradFn, name: str) -> Any:
