@@ -30,7 +30,9 @@ def main(argv: list[str] | None = None, environment: Environment | None = None) 
 
 def _dispatched() -> int:
     from .dispatch import dispatched
+    from .light_scipy import prepare
 
+    prepare()
     return dispatched(sys.argv[1:], None)
 
 

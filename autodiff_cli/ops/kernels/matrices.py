@@ -17,6 +17,16 @@ from ...graph.shapes import count
 from .rules import require_float
 
 
+def lapack(a: Any, *names: str) -> list[Any]:
+    """Functions of LAPACK and BLAS for the dtype of an array."""
+    from scipy.linalg import _fblas, _flapack
+
+    letter = "s" if a.dtype.char == "f" else "d"
+    return [
+        getattr(_flapack, letter + name, None) or getattr(_fblas, letter + name) for name in names
+    ]
+
+
 def require_matrices(name: str, input: Node, *, square: bool = False) -> None:
     """E308 unless `input` is a matrix or a batch of them, E307 unless of float32 or float64."""
     if input.ndim < 2:

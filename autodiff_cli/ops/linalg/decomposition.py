@@ -20,6 +20,7 @@ from ..kernels.matrices import (
     diagonal_times,
     each,
     identity,
+    lapack,
     missing,
     require_matrices,
     require_same_dtype,
@@ -92,13 +93,11 @@ def qr(input: Tensor, some: bool = True):
 
 
 def _geqrf(a):
-    from scipy.linalg.lapack import get_lapack_funcs
-
     m, n = a.shape[-2:]
     outputs = [((m, n), a.dtype), ((min(m, n),), a.dtype)]
     if a.size == 0:
         return each(lambda a: (a, 0), outputs, a)
-    (geqrf,) = get_lapack_funcs(("geqrf",), (a,))
+    (geqrf,) = lapack(a, "geqrf")
     return each(lambda a: geqrf(a)[:2], outputs, a)
 
 

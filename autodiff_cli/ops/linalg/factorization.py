@@ -20,6 +20,7 @@ from ..kernels.matrices import (
     checked,
     columns,
     each,
+    lapack,
     require_matrices,
     require_same_dtype,
     rest_columns,
@@ -57,12 +58,10 @@ def upper(n: int) -> T:
 
 def _solve_triangular(a, b, upper, left, unitriangular):
     """BLAS trsm, which divides by a zero on the diagonal without complaint, as PyTorch does."""
-    from scipy.linalg.blas import get_blas_funcs
-
     if 0 in b.shape or 0 in a.shape:
         batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
         return np.zeros(batch + b.shape[-2:], b.dtype)
-    (trsm,) = get_blas_funcs(("trsm",), (b,))
+    (trsm,) = lapack(b, "trsm")
 
     def solve(a, b):
         return (trsm(1.0, a, b, side=not left, lower=not upper, diag=unitriangular),)
@@ -160,9 +159,7 @@ def _cholesky(a, upper):
         if np.isnan(factor).any():
             raise np.linalg.LinAlgError
     except np.linalg.LinAlgError:
-        from scipy.linalg.lapack import get_lapack_funcs
-
-        (potrf,) = get_lapack_funcs(("potrf",), (a,))
+        (potrf,) = lapack(a, "potrf")
 
         def single(a):
             factor, info = potrf(a, lower=True)
@@ -304,14 +301,12 @@ def _(g, out, B, L, upper):
 
 
 def _lu_factor(a, pivot):
-    from scipy.linalg.lapack import get_lapack_funcs
-
     m, n = a.shape[-2:]
     k = min(m, n)
     outputs = [((m, n), a.dtype), ((k,), INT32), ((), INT32)]
     if a.size == 0:
         return each(lambda a: (a, np.arange(1, k + 1), 0), outputs, a)
-    (getrf,) = get_lapack_funcs(("getrf",), (a,))
+    (getrf,) = lapack(a, "getrf")
 
     def single(a):
         if np.isnan(a).any():

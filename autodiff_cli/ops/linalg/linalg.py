@@ -19,6 +19,7 @@ from ..kernels.matrices import (
     checked,
     each,
     is_vector,
+    lapack,
     require_matrices,
     require_same_dtype,
     transposed,
@@ -33,11 +34,7 @@ def _solve(a, b):
     try:
         return np.linalg.solve(a, b), np.zeros(a.shape[:-2], np.int32)
     except np.linalg.LinAlgError:
-        from scipy.linalg.blas import get_blas_funcs
-        from scipy.linalg.lapack import get_lapack_funcs
-
-        getrf, laswp = get_lapack_funcs(("getrf", "laswp"), (a,))
-        (trsm,) = get_blas_funcs(("trsm",), (a,))
+        getrf, laswp, trsm = lapack(a, "getrf", "laswp", "trsm")
 
         def solution(a, b):
             factors, pivots, _ = getrf(a)
