@@ -104,6 +104,8 @@ def _identity(node: Node, chosen: dict[Node, Node]) -> Any:
     def own(x: Node) -> Node:
         return chosen.get(x, x)
 
+    if node.inputs is node.args and not node.op.eager:
+        return (node.op, *[chosen.get(x, x) for x in node.args])
     try:
         key = (node.op, node.shape, node.dtype, *[static_key(arg, own) for arg in node.args])
         hash(key)

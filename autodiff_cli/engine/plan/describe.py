@@ -173,7 +173,7 @@ def describe(plan: Described, is_backward: IsBackward, how: str = "plan") -> Pla
         tuple(units),
         len(plan.inputs),
         len(plan.targets),
-        plan.peak,
+        plan.most_bytes()[0],
         sum(unit.bytes for unit in units),
         sum(unit.flops for unit in units),
         sum(unit.seconds for unit in units),

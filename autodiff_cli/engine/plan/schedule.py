@@ -8,6 +8,7 @@ kernel after the other. A register is emptied when it was read for the last time
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from heapq import heappop, heappush
 from math import prod
 from operator import itemgetter
@@ -47,19 +48,17 @@ class Step:
     registers that nobody reads afterwards.
     """
 
-    def __init__(self, kernel: Callable[..., Any], name: str, node: Node):
+    def __init__(self, kernel: Callable[..., Any], node: Node):
+        op = node.op
         self.kernel = kernel
-        self.name = name
+        self.name = op.name
         self.shape = node.shape
         self.span = node.span
         self.dtype = node.dtype
-        kind = node.op.kind
-        self.moves = node.op.view or node.op is ops.OUTPUT or bool(node.op.properties & VIEWS)
-        self.pointwise = kind is POINTWISE
-        self.noted = "noted" in node.op.properties and kernel is node.op.kernel
-        self.draws = "draw" in node.op.properties
+        self.moves, self.pointwise, noted, self.draws = _traits(op)
+        self.noted = noted and kernel is op.kernel
         self.several = node.outputs is not None
-        self.bytes = 0 if node.op.view else prod(node.shape) * node.dtype.itemsize
+        self.bytes = 0 if op.view else prod(node.shape) * node.dtype.itemsize
         self.result = 0
         self.places: tuple[int, ...] = ()
         self.form: tuple[tuple[int, Any], ...] = ()
@@ -68,6 +67,13 @@ class Step:
     def reads(self) -> list[int]:
         """The registers it reads."""
         return [*self.places, *_places(self.form)]
+
+
+@cache
+def _traits(op: ops.Op) -> tuple[bool, bool, bool, bool]:
+    properties = op.properties
+    moves = op.view or op is ops.OUTPUT or bool(properties & VIEWS)
+    return moves, op.kind is POINTWISE, "noted" in properties, "draw" in properties
 
 
 class Plan:
@@ -142,10 +148,10 @@ class Plan:
     def _add(self, node: Node) -> None:
         if node.op is ops.OUTPUT:
             parent, index = node.args
-            step = Step(itemgetter(index), "output", node)
+            step = Step(itemgetter(index), node)
             step.places = (self._at(parent),)
         else:
-            step = Step(kernel_of(node), node.op.name, node)
+            step = Step(kernel_of(node), node)
             if node.inputs is node.args:
                 step.places = tuple([self._at(x) for x in node.inputs])
             else:
@@ -180,9 +186,8 @@ class Plan:
             steps.append(step)
         steps.reverse()
         self.steps = steps
-        self.peak, self.peak_span = self._most_bytes()
 
-    def _most_bytes(self) -> tuple[int, Any]:
+    def most_bytes(self) -> tuple[int, Any]:
         """The most bytes that values made here take at a time, and where."""
         sizes: dict[int, int] = {}
         owner: dict[int, int] = {}  # of a view the register whose memory it is
@@ -208,8 +213,11 @@ class Plan:
 
     def check(self, limit: int) -> None:
         """E505 when the plan needs more than `limit` bytes."""
-        if self.peak > limit:
-            raise too_large(self.peak_span)
+        made = (step.bytes() if isinstance(step, Tiled) else {0: step.bytes} for step in self.steps)
+        if sum(sum(sizes.values()) for sizes in made) > limit:
+            peak, span = self.most_bytes()
+            if peak > limit:
+                raise too_large(span)
 
     # -- running ----------------------------------------------------------------------------------
 
