@@ -7,6 +7,7 @@ text, and returns the value of the whole.
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from ...source import Span
@@ -15,31 +16,45 @@ from .tokens import Tokens
 
 Values = list[Any]
 Action = Callable[["Parts", Values, int, int], Any]
-
-
-class Word:
-    """The text of the token that a value of an action is."""
-
-    __slots__ = ("at",)
-
-    def __init__(self, at: int):
-        self.at = at
+Part = Callable[["Parts", Values], Any]
 
 
 def makes(kind: Callable[..., s.Node], *parts: Any) -> Action:
     """An action that makes a node. Of its parts an int counts a value (None where the rule has
-    fewer), a `Word` the text of one, `list` is a new list, others are themselves."""
+    fewer), a function makes one of the values, others are themselves."""
 
     def action(self: Parts, v: Values, start: int, end: int) -> s.Node:
         size = len(v)
         given = [
             (v[part] if part < size else None) if type(part) is int
-            else self.text(v[part.at]) if type(part) is Word else [] if part is list else part
+            else part(self, v) if type(part) is FunctionType else part
             for part in parts
         ]  # fmt: skip
         return kind(*given, Span(self.source, start, end))
 
     return action
+
+
+def word(at: int) -> Part:
+    """The text of the token that a value is."""
+    return lambda self, v: self.text(v[at])
+
+
+def checked(at: int, check: Callable[..., None], *more: Any) -> Part:
+    """A value that `check` may refuse; None where the rule has fewer."""
+
+    def part(self: Parts, v: Values) -> Any:
+        if at >= len(v):
+            return None
+        check(v[at], *more)
+        return v[at]
+
+    return part
+
+
+def fresh(self: Parts, v: Values) -> Values:
+    """A new list."""
+    return []
 
 
 def takes(at: int) -> Action:

@@ -5,13 +5,16 @@ Here are those that make statements; `expression_actions` and `parts` have the o
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...errors import fault
 from ...source import Span
 from . import tree as s
-from .action_base import Values, Word, makes
-from .expression_actions import ExpressionActions, check_deletable, check_target
+from .action_base import Values, checked, fresh, makes, word
+from .expression_actions import (
+    ExpressionActions,
+    check_deletable,
+    check_target,
+    no_bare_star,
+)
 
 
 class Builder(ExpressionActions):
@@ -31,50 +34,35 @@ class Builder(ExpressionActions):
     import_from = makes(s.ImportFrom, 1, 3)
     import_from_listed = makes(s.ImportFrom, 1, 4)
     alias = makes(s.Alias, 0, None)
-    alias_as = makes(s.Alias, 0, Word(2))
-    word_alias = makes(s.Alias, Word(0), None)
-    word_alias_as = makes(s.Alias, Word(0), Word(2))
-
-    def empty_module(self, v: Values, start: int, end: int) -> s.Module:
-        return s.Module([], Span(self.source, 0, len(self.source.text)))
+    alias_as = makes(s.Alias, 0, word(2))
+    word_alias = makes(s.Alias, word(0), None)
+    word_alias_as = makes(s.Alias, word(0), word(2))
+    return_statement = makes(s.Return, checked(1, no_bare_star))
+    yield_value = makes(s.Yield, checked(1, no_bare_star), False)
+    annotated_assign = annotation = makes(
+        s.AnnAssign, checked(0, check_target, ":"), 2, checked(4, no_bare_star)
+    )
 
     def module(self, v: Values, start: int, end: int) -> s.Module:
-        return s.Module(v[0], Span(self.source, 0, len(self.source.text)))
+        return s.Module(v[0] if v else [], Span(self.source, 0, len(self.source.text)))
+
+    empty_module = module
 
     def expression_statement(self, v: Values, start: int, end: int) -> s.Node:
-        self.no_bare_star(v[0])
+        no_bare_star(v[0])
         return s.ExprStmt(v[0], Span(self.source, start, end))
 
     def assign(self, v: Values, start: int, end: int) -> s.Node:
         for target in v[0]:
             check_target(target)
-        self.no_bare_star(v[1])
+        no_bare_star(v[1])
         return s.Assign(v[0], v[1], Span(self.source, start, end))
 
     def augmented_assign(self, v: Values, start: int, end: int) -> s.Node:
         op = self.text(v[1])
         check_target(v[0], single=op)
-        self.no_bare_star(v[2])
+        no_bare_star(v[2])
         return s.AugAssign(v[0], op[:-1], v[2], Span(self.source, start, end))
-
-    def annotation(self, v: Values, start: int, end: int) -> s.Node:
-        check_target(v[0], single=":")
-        return s.AnnAssign(v[0], v[2], None, Span(self.source, start, end))
-
-    def annotated_assign(self, v: Values, start: int, end: int) -> s.Node:
-        check_target(v[0], single=":")
-        self.no_bare_star(v[4])
-        return s.AnnAssign(v[0], v[2], v[4], Span(self.source, start, end))
-
-    def return_statement(self, v: Values, start: int, end: int) -> s.Node:
-        value = v[1] if len(v) > 1 else None
-        self.no_bare_star(value)
-        return s.Return(value, Span(self.source, start, end))
-
-    def yield_value(self, v: Values, start: int, end: int) -> s.Node:
-        value = v[1] if len(v) > 1 else None
-        self.no_bare_star(value)
-        return s.Yield(value, False, Span(self.source, start, end))
 
     def delete_statement(self, v: Values, start: int, end: int) -> s.Node:
         targets = v[1].elements if isinstance(v[1], s.Tuple) else [v[1]]
@@ -103,16 +91,13 @@ class Builder(ExpressionActions):
 
     if_statement = makes(s.If, 1, 3, 4)
     while_statement = makes(s.While, 1, 3, 4)
-    try_finally = makes(s.Try, 2, list, list, 5)
+    try_finally = makes(s.Try, 2, fresh, fresh, 5)
+    for_statement = makes(s.For, checked(1, check_target), checked(3, no_bare_star), 5, 6)
+    with_item = makes(s.WithItem, 0, checked(2, check_target))
 
     def elif_part(self, v: Values, start: int, end: int) -> Values:
         self.chained(v[4][0] if v[4] else None, start, "`elif` branches")
         return [s.If(v[1], v[3], v[4], Span(self.source, start, end))]
-
-    def for_statement(self, v: Values, start: int, end: int) -> s.Node:
-        check_target(v[1])
-        self.no_bare_star(v[3])
-        return s.For(v[1], v[3], v[5], v[6], Span(self.source, start, end))
 
     def try_statement(self, v: Values, start: int, end: int) -> s.Node:
         for handler in v[3][:-1]:
@@ -124,12 +109,6 @@ class Builder(ExpressionActions):
         kind = v[1] if len(v) > 3 else None
         name = self.text(v[3]) if len(v) > 4 else None
         return s.Handler(kind, name, v[-1], Span(self.source, start, end))
-
-    def with_item(self, v: Values, start: int, end: int) -> s.WithItem:
-        target = v[2] if len(v) > 1 else None
-        if target is not None:
-            check_target(target)
-        return s.WithItem(v[0], target, Span(self.source, start, end))
 
     def with_statement(self, v: Values, start: int, end: int) -> s.Node:
         items = v[1]
@@ -146,26 +125,18 @@ class Builder(ExpressionActions):
         return v[1]
 
     def function(self, v: Values, start: int, end: int) -> s.Node:
-        return self.make_function(v[1], [], v[6], v[4], start, end)
-
-    def function_with_parameters(self, v: Values, start: int, end: int) -> s.Node:
-        return self.make_function(v[1], v[3], v[-1], v[-3], start, end)
-
-    def make_function(
-        self, name: int, params: Values, body: Values, returns: Any, start: int, end: int
-    ) -> s.Node:
+        params = v[3] if len(v) > 7 else []
         self.check_parameters(params)
         span = Span(self.source, start, end)
-        place = self.place(name)
-        return s.FunctionDef(self.text(name), params, body, [], returns, place, span)
+        name = self.text(v[1])
+        return s.FunctionDef(name, params, v[-1], [], v[-3], self.place(v[1]), span)
+
+    function_with_parameters = function
 
     def class_plain(self, v: Values, start: int, end: int) -> s.Node:
-        span = Span(self.source, start, end)
-        tree = s.ClassDef(self.text(v[1]), [], [], v[-1], [], self.place(v[1]), span)
-        return s.rename_private(tree)
-
-    def class_with_arguments(self, v: Values, start: int, end: int) -> s.Node:
-        bases, keywords = self.split_arguments(v[3])
+        bases, keywords = self.split_arguments(v[3] if len(v) > 6 else [])
         span = Span(self.source, start, end)
         tree = s.ClassDef(self.text(v[1]), bases, keywords, v[-1], [], self.place(v[1]), span)
         return s.rename_private(tree)
+
+    class_with_arguments = class_plain

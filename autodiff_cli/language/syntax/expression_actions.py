@@ -12,8 +12,86 @@ from typing import Any
 from ...errors import AutodiffError, fail, fault
 from ...source import Span
 from . import tree as s
-from .action_base import Parts, Values, Word, makes
+from .action_base import Parts, Values, checked, fresh, makes, word
 from .literals.numbers import MAX_NESTING, nested_too_deep
+
+# ---- what may be assigned to, or deleted ---------------------------------------------------------
+
+_WORDS: dict[type, str] = {
+    s.Call: "a call",
+    s.Constant: "a literal",
+    s.NumList: "a list of numbers",
+    s.BinOp: "an expression",
+    s.UnaryOp: "an expression",
+    s.BoolOp: "an expression",
+    s.Compare: "a comparison",
+    s.IfExp: "a conditional expression",
+    s.Lambda: "a lambda",
+    s.JoinedStr: "a string",
+    s.Dict: "a dict",
+    s.Set: "a set",
+    s.ListComp: "a comprehension",
+    s.SetComp: "a comprehension",
+    s.DictComp: "a comprehension",
+    s.GeneratorExp: "a generator",
+    s.Starred: "an unpacking",
+}
+
+
+def _refuse(node: s.Node, message: str, help: str) -> AutodiffError:
+    return fail("E102", message, node.span, label="cannot be assigned to", help=help)
+
+
+def check_target(node: s.Node, single: str = "") -> None:
+    """Raise E102 unless `node` can be assigned to; `single` is an operator that wants one name."""
+    kind = type(node)
+    if kind in (s.Name, s.Attribute, s.Subscript):
+        return
+    shown = node.span.text[:40]
+    if kind in (s.Tuple, s.List):
+        if single:
+            raise _refuse(
+                node, f"`{single}` needs one target, not several", "write one statement for each"
+            )
+        _check_elements(node.elements)  # type: ignore[attr-defined]  # a Tuple or List
+        return
+    if kind is s.Starred:
+        raise _refuse(node, f"`{shown}` must be in a list of targets", f"write `{shown}, = ...`")
+    what = _WORDS.get(kind, "this")
+    if kind is s.Constant and node.value in (True, False, None):  # type: ignore[attr-defined]  # by type
+        what = f"`{shown}`"
+    help = f"write a name on the left: `y = {shown}`, or `==` to compare"
+    if kind is s.Call and all(isinstance(part, s.Name) for part in (node.func, *node.args)):  # type: ignore[attr-defined]  # of a Call
+        help = f"write `y = {shown}`; or, to define a function, `def {shown}: return ...`"
+    raise _refuse(node, f"cannot assign to {what}", help)
+
+
+def _check_elements(elements: list[s.Node]) -> None:
+    starred = False
+    for element in elements:
+        if type(element) is s.Starred:
+            if starred:
+                raise _refuse(element, "two starred targets in one list", "keep one `*` only")
+            starred = True
+            check_target(element.value)
+        else:
+            check_target(element)
+
+
+def check_deletable(node: s.Node) -> None:
+    """Raise E102 unless `node` can be deleted."""
+    if type(node) in (s.Tuple, s.List):
+        for element in node.elements:  # type: ignore[attr-defined]  # a Tuple or List
+            check_deletable(element)
+    elif type(node) not in (s.Name, s.Attribute, s.Subscript):
+        what = _WORDS.get(type(node), "this")
+        raise fault("E102 cannot-delete-what", what=what, span=node.span)
+
+
+def no_bare_star(node: s.Node | None) -> None:
+    """Raise E102 for `*value` where nothing takes several."""
+    if type(node) is s.Starred:
+        raise fault("E102 cannot-stand-alone", node.span.text[:40], span=node.span)
 
 
 class ExpressionActions(Parts):
@@ -21,16 +99,13 @@ class ExpressionActions(Parts):
 
     # ---- parameters -------------------------------------------------------------------------
 
-    parameter = makes(s.Param, Word(0), None, "normal", None)
-    parameter_default = makes(s.Param, Word(0), 2, "normal", None)
+    parameter = makes(s.Param, word(0), None, "normal", None)
+    parameter_default = makes(s.Param, word(0), 2, "normal", None)
+    parameter_annotated = makes(s.Param, word(0), 4, "normal", 2)
     parameter_star = makes(s.Param, "", None, "star", None)
     parameter_slash = makes(s.Param, "", None, "slash", None)
-    parameter_rest = makes(s.Param, Word(1), None, "rest", 3)
-    parameter_keywords = makes(s.Param, Word(1), None, "keywords", 3)
-
-    def parameter_annotated(self, v: Values, start: int, end: int) -> s.Param:
-        default = v[4] if len(v) > 3 else None
-        return s.Param(self.text(v[0]), default, "normal", v[2], Span(self.source, start, end))
+    parameter_rest = makes(s.Param, word(1), None, "rest", 3)
+    parameter_keywords = makes(s.Param, word(1), None, "keywords", 3)
 
     def check_parameters(self, params: list[s.Param]) -> None:
         """Order, repetition and defaults; drops `/` and a lone `*`, and marks what they part."""
@@ -139,31 +214,28 @@ class ExpressionActions(Parts):
         return v[0]
 
     def walrus(self, v: Values, start: int, end: int) -> s.Node:
-        place = self.place(v[0])
-        target = s.Name(self.text(v[0]), place)
+        target = s.Name(self.text(v[0]), self.place(v[0]))
         return s.NamedExpr(target, v[2], Span(self.source, start, end))
 
     def parenthesised_walrus(self, v: Values, start: int, end: int) -> s.Node:
-        inside = Span(self.source, self.place(v[1]).start, v[3].span.end)
-        return s.NamedExpr(s.Name(self.text(v[1]), self.place(v[1])), v[3], inside)
+        return self.walrus(v[1:], self.place(v[1]).start, v[3].span.end)
 
     def conditional(self, v: Values, start: int, end: int) -> s.Node:
         self.chained(v[4], start)
         return s.IfExp(v[2], v[0], v[4], Span(self.source, start, end))
 
     def lambda_plain(self, v: Values, start: int, end: int) -> s.Node:
-        self.chained(v[2], start)
-        return s.Lambda([], v[2], Span(self.source, start, end))
-
-    def lambda_with_parameters(self, v: Values, start: int, end: int) -> s.Node:
-        self.check_parameters(v[1])
+        params = v[1] if len(v) > 3 else []
+        self.check_parameters(params)
         self.chained(v[-1], start)
-        return s.Lambda(v[1], v[-1], Span(self.source, start, end))
+        return s.Lambda(params, v[-1], Span(self.source, start, end))
+
+    lambda_with_parameters = lambda_plain
 
     # ---- calls, attributes, subscripts --------------------------------------------------------
 
-    call_plain = makes(s.Call, 0, list, list)
-    keyword = makes(s.Keyword, Word(0), 2)
+    call_plain = makes(s.Call, 0, fresh, fresh)
+    keyword = makes(s.Keyword, word(0), 2)
     keyword_unpacked = makes(s.Keyword, None, 1)
     starred = makes(s.Starred, 1)
     slice = makes(s.Slice, 0, 2, 4)
@@ -240,15 +312,16 @@ class ExpressionActions(Parts):
     constant_none = makes(s.Constant, None)
     constant_ellipsis = makes(s.Constant, ...)
     bare_tuple = makes(s.Tuple, 0)
-    empty_tuple = makes(s.Tuple, list)
+    empty_tuple = makes(s.Tuple, fresh)
     tuple_display = makes(s.Tuple, 1)
-    empty_list = makes(s.List, list)
+    empty_list = makes(s.List, fresh)
     list_comprehension = makes(s.ListComp, 1, 2)
     generator = makes(s.GeneratorExp, 1, 2)
     set_display = makes(s.Set, 1)
     set_comprehension = makes(s.SetComp, 1, 2)
-    empty_dict = makes(s.Dict, list, list)
+    empty_dict = makes(s.Dict, fresh, fresh)
     dict_comprehension = makes(s.DictComp, 1, 3, 4)
+    clause = makes(s.Comprehension, checked(1, check_target), 3, fresh)
 
     def name(self, v: Values, start: int, end: int) -> s.Node:
         value = self.tokens.values[v[0]]
@@ -268,13 +341,9 @@ class ExpressionActions(Parts):
 
     def parenthesised(self, v: Values, start: int, end: int) -> s.Node:
         if len(v[1]) == 1:
-            self.no_bare_star(v[1][0])
+            no_bare_star(v[1][0])
             return v[1][0]
         return s.Tuple(v[1], Span(self.source, start, end))
-
-    def no_bare_star(self, node: s.Node | None) -> None:
-        if type(node) is s.Starred:
-            raise fault("E102 cannot-stand-alone", node.span.text[:40], span=node.span)
 
     def list_display(self, v: Values, start: int, end: int) -> s.Node:
         span = Span(self.source, start, end)
@@ -291,10 +360,6 @@ class ExpressionActions(Parts):
         keys = [key for key, _ in v[1]]
         values = [value for _, value in v[1]]
         return s.Dict(keys, values, Span(self.source, start, end))
-
-    def clause(self, v: Values, start: int, end: int) -> s.Comprehension:
-        check_target(v[1])
-        return s.Comprehension(v[1], v[3], [], Span(self.source, start, end))
 
     def clause_if(self, v: Values, start: int, end: int) -> s.Comprehension:
         v[0].ifs.append(v[2])
@@ -314,7 +379,7 @@ class ExpressionActions(Parts):
         return v[0]
 
     def field(self, v: Values, start: int, end: int) -> s.Node:
-        self.no_bare_star(v[1])
+        no_bare_star(v[1])
         debug = conversion = spec = None
         if v[2] is not None:
             debug = self.source.text[start + 1 : self.debug_end(v[2])]
@@ -344,79 +409,6 @@ class ExpressionActions(Parts):
             return s.JoinedStr(parts, span)
         value = parts[0].value if parts else ""  # type: ignore[attr-defined]  # a Constant
         return s.Constant(value, span)
-
-
-# ---- what may be assigned to, or deleted ---------------------------------------------------------
-
-_WORDS: dict[type, str] = {
-    s.Call: "a call",
-    s.Constant: "a literal",
-    s.NumList: "a list of numbers",
-    s.BinOp: "an expression",
-    s.UnaryOp: "an expression",
-    s.BoolOp: "an expression",
-    s.Compare: "a comparison",
-    s.IfExp: "a conditional expression",
-    s.Lambda: "a lambda",
-    s.JoinedStr: "a string",
-    s.Dict: "a dict",
-    s.Set: "a set",
-    s.ListComp: "a comprehension",
-    s.SetComp: "a comprehension",
-    s.DictComp: "a comprehension",
-    s.GeneratorExp: "a generator",
-    s.Starred: "an unpacking",
-}
-
-
-def _refuse(node: s.Node, message: str, help: str) -> AutodiffError:
-    return fail("E102", message, node.span, label="cannot be assigned to", help=help)
-
-
-def check_target(node: s.Node, single: str = "") -> None:
-    """Raise E102 unless `node` can be assigned to; `single` is an operator that wants one name."""
-    kind = type(node)
-    if kind in (s.Name, s.Attribute, s.Subscript):
-        return
-    shown = node.span.text[:40]
-    if kind in (s.Tuple, s.List):
-        if single:
-            raise _refuse(
-                node, f"`{single}` needs one target, not several", "write one statement for each"
-            )
-        _check_elements(node.elements)  # type: ignore[attr-defined]  # a Tuple or List
-        return
-    if kind is s.Starred:
-        raise _refuse(node, f"`{shown}` must be in a list of targets", f"write `{shown}, = ...`")
-    what = _WORDS.get(kind, "this")
-    if kind is s.Constant and node.value in (True, False, None):  # type: ignore[attr-defined]  # by type
-        what = f"`{shown}`"
-    help = f"write a name on the left: `y = {shown}`, or `==` to compare"
-    if kind is s.Call and all(isinstance(part, s.Name) for part in (node.func, *node.args)):  # type: ignore[attr-defined]  # of a Call
-        help = f"write `y = {shown}`; or, to define a function, `def {shown}: return ...`"
-    raise _refuse(node, f"cannot assign to {what}", help)
-
-
-def _check_elements(elements: list[s.Node]) -> None:
-    starred = False
-    for element in elements:
-        if type(element) is s.Starred:
-            if starred:
-                raise _refuse(element, "two starred targets in one list", "keep one `*` only")
-            starred = True
-            check_target(element.value)
-        else:
-            check_target(element)
-
-
-def check_deletable(node: s.Node) -> None:
-    """Raise E102 unless `node` can be deleted."""
-    if type(node) in (s.Tuple, s.List):
-        for element in node.elements:  # type: ignore[attr-defined]  # a Tuple or List
-            check_deletable(element)
-    elif type(node) not in (s.Name, s.Attribute, s.Subscript):
-        what = _WORDS.get(type(node), "this")
-        raise fault("E102 cannot-delete-what", what=what, span=node.span)
 
 
 # ---- literals of several pieces ------------------------------------------------------------------
