@@ -28,7 +28,7 @@ class Manager(Callee):
     is true ends the error.
     """
 
-    __slots__ = ("_enter", "_leave", "again", "name")
+    __slots__ = ("again", "enter", "leave", "name")
 
     def __init__(
         self,
@@ -39,14 +39,8 @@ class Manager(Callee):
     ):
         self.again = again  # makes another one, where this one can be entered once
         self.name = name
-        self._enter = enter
-        self._leave = leave
-
-    def enter(self) -> Any:
-        return self._enter()
-
-    def leave(self, error: AutodiffError | None) -> bool:
-        return bool(self._leave(error))
+        self.enter = enter
+        self.leave = leave
 
     def call(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """As a decorator."""
@@ -94,7 +88,7 @@ class Entered:
         return error is not given
 
 
-def enter_manager(value: Any, entered: Entered, scope: Scope) -> Any:
+def enter_manager(value: Any, entered: Entered) -> Any:
     """Enter one manager: what `as` binds."""
     if isinstance(value, GradMode):
         recorded, inference = value.enter()
@@ -105,9 +99,6 @@ def enter_manager(value: Any, entered: Entered, scope: Scope) -> Any:
     if isinstance(value, Manager | Handle):
         result = value.enter()
         entered.exits.append(value.leave)
-        ending = getattr(value, "leave_scope", None)
-        if ending is not None:
-            entered.exits.append(lambda error: ending(scope))
         return result
     enter, leave = special(value, "__enter__"), special(value, "__exit__")
     if enter is None or leave is None:
@@ -125,9 +116,7 @@ def _exit(leave: Any, error: AutodiffError | None) -> bool:
         return False
 
     value = caught(error, [EXCEPTIONS["BaseException"]])
-    if value is None:
-        return False
-    return truth(call_value(leave, [value.cls, value, None], {}))
+    return value is not None and truth(call_value(leave, [value.cls, value, None], {}))
 
 
 def entering(items: list[syntax.WithItem], context: Context) -> Callable[[Scope, Entered], None]:
@@ -146,7 +135,7 @@ def entering(items: list[syntax.WithItem], context: Context) -> Callable[[Scope,
             value = make(scope)
             STATE.span = span
             try:
-                bound = enter_manager(value, entered, scope)
+                bound = enter_manager(value, entered)
             except AutodiffError as error:
                 raise placed(error, span) from None
             if assign is not None:
@@ -204,7 +193,7 @@ class ExitStack(Manager):
 
     def methods(self) -> dict[str, Callable[..., Any]]:
         return {
-            "enter_context": lambda value: enter_manager(value, self.entered, Scope(None)),
+            "enter_context": lambda value: enter_manager(value, self.entered),
             "callback": self._callback,
             "pop_all": self._popped,
             "close": lambda: self.entered.leave(None) and None,
