@@ -42,8 +42,8 @@ class Kind:
         raise AssertionError
 
     def answer(self, chosen: Blocks, arrays: list[np.ndarray]) -> Any:
-        """What a call returns."""
-        raise AssertionError
+        """What a call returns: by default a block for each variable."""
+        return chosen.of(arrays)
 
 
 class Blocks:
@@ -64,15 +64,10 @@ class Blocks:
         return parts[0] if self.bare else dict(zip(self.names, parts, strict=True))
 
 
-def _filled(found: list[Node | None], chosen: Chosen) -> list[Node]:
-    pairs = zip(found, chosen.values(), strict=True)
-    return [reverse.zeros_like(x) if g is None else g for g, x in pairs]
-
-
 def _pulled(seeds: list[tuple[Node, Node]], chosen: Chosen) -> list[Node]:
     nodes = list(chosen.values())
     found = reverse.gradients(seeds, nodes, create_graph=False, retain_graph=True)
-    return _filled(found, chosen)
+    return [reverse.zeros_like(x) if g is None else g for g, x in zip(found, nodes, strict=True)]
 
 
 class ValueAndGrad(Kind):
@@ -114,9 +109,6 @@ class Jacobian(Kind):
     def targets(self, out: Node, chosen: Chosen, vector: Vector) -> list[Node]:
         return jacobians.jacobian(out, list(chosen.values()), self.mode)
 
-    def answer(self, chosen: Blocks, arrays: list[np.ndarray]) -> Any:
-        return chosen.of(arrays)
-
 
 class Hessian(Kind):
     """A block for each pair of variables, of the shape of the first followed by the second's."""
@@ -144,9 +136,6 @@ class Hvp(Kind):
         pairs = zip(firsts, moves, strict=True)
         seeds = [(f, v) for f, v in pairs if f.requires_grad and v is not None]
         return _pulled(seeds, chosen)
-
-    def answer(self, chosen: Blocks, arrays: list[np.ndarray]) -> Any:
-        return chosen.of(arrays)
 
 
 class Jvp(Kind):
