@@ -7,6 +7,7 @@ Objects are compared themselves, not by their ids: what was let go could come ba
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
+from operator import attrgetter
 from sys import getrefcount
 from typing import Any, NamedTuple
 from weakref import ref as weakref
@@ -120,10 +121,11 @@ class Changes:
     def __init__(self) -> None:
         self.numbers: dict[tuple[int, Any], tuple[Any, Any]] = {}
         self.tensors: dict[tuple[int, Any], tuple[Any, Any]] = {}
+        self.unread: dict[tuple[int, Any], tuple[Any, Any]] = {}
+        self.places = self.numbers, self.tensors, self.unread
         self.shown: dict[Tensor, bool] = {}
         self.grown: dict[int, list[Any]] = {}
         self.rebound: set[str] = set()
-        self.unread: dict[tuple[int, Any], tuple[Any, Any]] = {}
 
     def compare(self, tensor: Tensor, before: Shown, now: Shown) -> bool:
         """Note whether a tensor changed; False when a step could not be told from it."""
@@ -133,11 +135,8 @@ class Changes:
         if node is before.node and now.grad_node is before.grad_node and now.grad is before.grad:
             return True
         old = before.node
-        alike = (old.shape, old.dtype, old.requires_grad) == (
-            node.shape,
-            node.dtype,
-            node.requires_grad,
-        )
+        facts = attrgetter("shape", "dtype", "requires_grad")
+        alike = facts(old) == facts(node)
         if not alike or now.accumulator is not before.accumulator or _shared(tensor):
             return False
         if now.grad is not None and (now.grad.requires_grad or _shared(now.grad)):
@@ -147,11 +146,10 @@ class Changes:
 
     def add(self, other: Changes) -> None:
         """Note what changed at another time."""
-        self.numbers.update(other.numbers)
-        self.tensors.update(other.tensors)
+        for mine, its in zip(self.places, other.places, strict=True):
+            mine.update(its)
         self.grown.update(other.grown)
         self.rebound |= other.rebound
-        self.unread.update(other.unread)
         for tensor, value in other.shown.items():
             self.shown[tensor] = value or self.shown.get(tensor, False)
 
@@ -160,10 +158,7 @@ class Changes:
         found = Changes()
         inside = [entry for _, parts in snapshot.values.values() for entry in parts]
         holders = {id(holder) for holder, _, _ in (*snapshot.roots, *inside)}
-        for mine, its in (
-            (self.numbers, found.numbers), (self.tensors, found.tensors),
-            (self.unread, found.unread),
-        ):  # fmt: skip
+        for mine, its in zip(self.places, found.places, strict=True):
             its.update({key: place for key, place in mine.items() if key[0] in holders})
         found.shown = {t: value for t, value in self.shown.items() if t in snapshot.tensors}
         found.grown = {at: v for at, v in self.grown.items() if at in snapshot.values}
@@ -173,8 +168,7 @@ class Changes:
     def apart(self, other: Snapshot) -> bool:
         """Whether nothing that changed can be reached from there."""
         holders = {id(holder) for _, parts in other.values.values() for holder, _, _ in parts}
-        places = (*self.numbers.values(), *self.tensors.values(), *self.unread.values())
-        changing = {id(holder) for holder, _ in places}
+        changing = {id(holder) for places in self.places for holder, _ in places.values()}
         return (
             changing.isdisjoint(holders)
             and self.grown.keys().isdisjoint(other.values)
@@ -184,10 +178,8 @@ class Changes:
     def within(self, other: Changes) -> bool:
         """Whether nothing changed but what did there."""
         return (
-            self.numbers.keys() <= other.numbers.keys()
-            and self.tensors.keys() <= other.tensors.keys()
+            all(a.keys() <= b.keys() for a, b in zip(self.places, other.places, strict=True))
             and self.grown.keys() <= other.grown.keys()
-            and self.unread.keys() <= other.unread.keys()
             and all(
                 tensor in other.shown and value <= other.shown[tensor]
                 for tensor, value in self.shown.items()
