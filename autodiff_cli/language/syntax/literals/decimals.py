@@ -1,7 +1,7 @@
 """Decimal numbers in a text, many at once, as the float64 that `float` makes of each.
 
 Eight characters at a time are one 64-bit word, and every step works on all numbers of a block. A
-number `M * 10**e` with `M < 2**63` is a product of two pairs of floats whose error is bounded; if
+number `M * 10**-e` with `M < 2**63` is a product of two pairs of floats whose error is bounded; if
 both ends of that bound round to the same float64, that is the correctly rounded one. Whatever the
 bound leaves open, and every other spelling, is marked and left to the caller.
 """
@@ -16,9 +16,6 @@ import numpy as np
 WINDOW = 32
 """How many characters must stand in the text before the first number: a window ends at a number's
 end and may begin before it."""
-
-_LEAST, _MOST = -280, 270
-"""The exponents of ten for which no part of the product overflows or loses digits at the bottom."""
 
 _MAX_DIGITS = 24
 _MAX_WHOLE = 18
@@ -35,7 +32,7 @@ _SPLITTER = 134217729.0
 _MARGIN = 2.0**-100
 """More than the error of the product, relative to it: about 2**-102.4 (twelve times 2**-106)."""
 
-_DOT, _MINUS, _PLUS, _ZERO, _LETTER = 46, 45, 43, 48, 101
+_DOT, _MINUS, _ZERO = 46, 45, 48
 
 
 class Decimals(NamedTuple):
@@ -57,18 +54,12 @@ def _halves(value: float) -> tuple[float, float]:
 
 @cache
 def _powers_of_ten() -> tuple[np.ndarray, ...]:
-    """10**e from `_LEAST` on: rounded, both halves of that, and what rounding took away."""
+    """10**-e for each count of digits: rounded, its halves, and what rounding took away."""
     rows = []
-    for exponent in range(_LEAST, _MOST + 1):
-        if exponent >= 0:
-            whole = 10**exponent
-            power = float(whole)
-            rest = float(whole - int(power))
-        else:
-            whole = 10**-exponent
-            power = 1 / whole
-            top, bottom = power.as_integer_ratio()
-            rest = (bottom - top * whole) / (bottom * whole)
+    for whole in (10**count for count in range(_MAX_DIGITS + 1)):
+        power = 1 / whole
+        top, bottom = power.as_integer_ratio()
+        rest = (bottom - top * whole) / (bottom * whole)
         rows.append((power, *_halves(power), rest))
     return tuple(np.array(rows).T.copy())
 
@@ -181,53 +172,9 @@ def read_decimals(
     """The decimal numbers in `text[start:end]`, without blanks around them.
 
     `text` holds characters as uint8, `WINDOW` of them before the first number and a few after the
-    last; no part is empty. Reads `-?[0-9]+(\\.[0-9]+)?([eE][-+]?[0-9]{1,3})?` with up to 18 digits
-    before the point and 24 after it; `pointed` is False where no number has a point.
+    last; no part is empty. Reads `-?[0-9]+(\\.[0-9]+)?` with up to 18 digits before the point and
+    24 after it; `pointed` is False where no number has a point.
     """
-    read = _read_plain(text, starts, ends, None, pointed)
-    unread = np.flatnonzero(read.unread)
-    if not len(unread):
-        return read
-    letters, exponents = _exponents(text, starts[unread], ends[unread])
-    scientific = np.flatnonzero(letters)
-    if not len(scientific):
-        return read
-    places = unread[scientific]
-    again = _read_plain(text, starts[places], letters[scientific], exponents[scientific], pointed)
-    read.values[places] = again.values
-    read.unread[places] = again.unread
-    if read.whole is not None:
-        read.whole[places] = False
-    return read
-
-
-def _exponents(
-    text: np.ndarray, starts: np.ndarray, ends: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Where the `e` of each number stands, 0 for none, and the exponent behind it."""
-    letters = np.zeros(len(ends), np.int64)
-    for back in range(2, 6):
-        places = ends - back
-        is_letter = (text[places] | np.uint8(32)) == _LETTER
-        np.copyto(letters, places, where=is_letter & (places > starts))
-    sign = text[letters + 1]
-    negative = sign == _MINUS
-    first = letters + 1 + (negative | (sign == _PLUS))
-    counts = np.where(letters > 0, ends - first, 1)
-    seen = np.where(counts < 1, _HIGH, np.uint64(0))
-    exponents = _digits_before(text, ends, np.clip(counts, 1, 4), seen)
-    letters[(seen & _HIGH) != 0] = 0
-    return letters, np.where(negative, -exponents, exponents)
-
-
-def _read_plain(
-    text: np.ndarray,
-    starts: np.ndarray,
-    ends: np.ndarray,
-    exponents: np.ndarray | None,
-    pointed: bool,
-) -> Decimals:
-    """`read_decimals` without the exponents, which are given."""
     negative = text[starts] == _MINUS
     starts = starts + negative
     whole: np.ndarray | None = None
@@ -247,7 +194,7 @@ def _read_plain(
     np.clip(counts, 1, _MAX_DIGITS, out=counts)
     seen = np.zeros(len(starts), np.uint64)
     mantissas = _digits_before(text, ends, counts, seen)
-    scale = -counts
+    scale = counts.copy()
     pointed_ones: Any = slice(None)
     if whole is not None:
         scale[whole] = 0
@@ -260,13 +207,9 @@ def _read_plain(
         unread[pointed_ones] |= strange
         before *= powers.take(count)
         mantissas[pointed_ones] += before
-    if exponents is not None:
-        scale += exponents
-        unread |= (scale < _LEAST) | (scale > _MOST)
-        np.clip(scale, _LEAST, _MOST, out=scale)
     seen &= _HIGH
     unread |= seen != 0
-    if pointed or exponents is not None:
+    if pointed:
         values, uncertain = _scaled(mantissas, scale)
         unread |= uncertain
     else:
@@ -277,11 +220,9 @@ def _read_plain(
     return Decimals(values, mantissas, whole, unread)
 
 
-def _scaled(mantissas: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """`mantissas * 10**exponents` rounded once, and where that is not certain."""
-    power, power_high, power_low, power_rest = (
-        table.take(exponents - _LEAST) for table in _powers_of_ten()
-    )
+def _scaled(mantissas: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`mantissas * 10**-places` rounded once, and where that is not certain."""
+    power, power_high, power_low, power_rest = (table.take(places) for table in _powers_of_ten())
     high = mantissas.astype(np.float64)
     # A mantissa that is no number (marked already) may have reached 2**63.
     with np.errstate(invalid="ignore"):
