@@ -22,10 +22,11 @@ from ..values.python_operators import MAX_ITEMS, bound_length
 from ..values.subscripts import dict_key, index, index_parts, plain_key
 from ..values.values import Instance, Scope, has
 from .attributes import get_attribute, set_attribute
-from .expressions import Context, compile_expression
+from .expressions import Context, Run, compile_expression
 
 Signal = Any
 RunStatement = Callable[[Scope], Signal]
+Store = Callable[[Scope, Any], None]
 
 
 def note(name: str | None, value: Any) -> None:
@@ -42,7 +43,7 @@ def note(name: str | None, value: Any) -> None:
         STATE.last = (name, value)
 
 
-def compile_target(tree: syntax.Node, context: Context) -> Callable[[Scope, Any], None]:
+def compile_target(tree: syntax.Node, context: Context) -> Store:
     """`assign(scope, value)` of a target."""
     if isinstance(tree, syntax.Name):
         return name_target(tree.id, context)
@@ -74,7 +75,7 @@ def _home(name: str, context: Context) -> Callable[[Scope], Scope] | None:
     return around if name in context.nonlocal_names else None
 
 
-def name_target(name: str, context: Context) -> Callable[[Scope, Any], None]:
+def name_target(name: str, context: Context) -> Store:
     home = _home(name, context)
 
     def assign(scope: Scope, value: Any) -> None:
@@ -86,7 +87,7 @@ def name_target(name: str, context: Context) -> Callable[[Scope, Any], None]:
     return assign if home is None else assign_there
 
 
-def _unpacking(tree: Any, context: Context) -> Callable[[Scope, Any], None]:
+def _unpacking(tree: Any, context: Context) -> Store:
     elements = tree.elements
     star = next((i for i, t in enumerate(elements) if isinstance(t, syntax.Starred)), -1)
     targets = [
@@ -118,7 +119,7 @@ def _unpacking(tree: Any, context: Context) -> Callable[[Scope, Any], None]:
     return assign
 
 
-def _attribute_target(tree: syntax.Attribute, context: Context) -> Callable[[Scope, Any], None]:
+def _attribute_target(tree: syntax.Attribute, context: Context) -> Store:
     owner = compile_expression(tree.value, context)
     name, span = tree.attr, tree.span
 
@@ -133,7 +134,7 @@ def _attribute_target(tree: syntax.Attribute, context: Context) -> Callable[[Sco
     return assign
 
 
-def _subscript_target(tree: syntax.Subscript, context: Context) -> Callable[[Scope, Any], None]:
+def _subscript_target(tree: syntax.Subscript, context: Context) -> Store:
     owner = compile_expression(tree.value, context)
     key_run = compile_expression(tree.index, context)
     span = tree.span
@@ -252,18 +253,17 @@ def literal_maker(tree: syntax.Node) -> Callable[[Any], Any]:
 
 def compile_assign(tree: syntax.Assign, context: Context) -> RunStatement:
     """The closure of `a = b = value`."""
-    if len(tree.targets) == 1 and type(tree.targets[0]) is syntax.Name:
-        return _assign_name(tree, tree.targets[0].id, context)
-    value_run = compile_expression(tree.value, context)
-    targets = [compile_target(t, context) for t in tree.targets]
-    native = context.module_level and not STATE.python
+    noted = context.module_level
     named = all(isinstance(t, syntax.Name | syntax.Tuple | syntax.List) for t in tree.targets)
-    make = literal_maker(tree.value) if native and named else None
-    if make is not None and isinstance(tree.value, syntax.NumList):
+    make = literal_maker(tree.value) if noted and named and not STATE.python else None
+    if make is not None and type(tree.value) is syntax.NumList:
         value_run = _shared_numbers(tree.value)
-    names = (
-        [t.id for t in tree.targets if isinstance(t, syntax.Name)] if context.module_level else []
-    )
+    else:
+        value_run = compile_expression(tree.value, context)
+    targets = [compile_target(t, context) for t in tree.targets]
+    names = [t.id for t in tree.targets if isinstance(t, syntax.Name)] if noted else []
+    if len(targets) == 1 and type(tree.targets[0]) is syntax.Name:
+        return _assign_name(tree.targets[0].id, value_run, make, targets[0], noted)
     many = (
         [
             n
@@ -271,10 +271,9 @@ def compile_assign(tree: syntax.Assign, context: Context) -> RunStatement:
             if isinstance(t, syntax.Tuple | syntax.List)
             for n in [t.id if isinstance(t, syntax.Name) else "" for t in t.elements]
         ]
-        if context.module_level
+        if noted
         else []
     )
-    noted = context.module_level
     pairs = isinstance(tree.value, syntax.Tuple) and len(tree.targets) == 1 and bool(many)
 
     def run(scope: Scope) -> Signal:
@@ -309,30 +308,20 @@ def _shared_numbers(tree: syntax.NumList) -> Callable[[Scope], Any]:
     return lambda scope: numbers
 
 
-def _assign_name(tree: syntax.Assign, name: str, context: Context) -> RunStatement:
+def _assign_name(
+    name: str, value_run: Run, make: Callable[[Any], Any] | None, store: Store, noted: bool
+) -> RunStatement:
     """`name = value`."""
-    noted = context.module_level
-    make = None
-    if noted and not STATE.python:
-        make = literal_maker(tree.value)
-    if make is not None and type(tree.value) is syntax.NumList:
-        value_run = _shared_numbers(tree.value)
-    else:
-        value_run = compile_expression(tree.value, context)
-    store = compile_target(tree.targets[0], context)
 
     def run(scope: Scope) -> Signal:
         value = value_run(scope)
         if make is not None:
             value = make(value)
-        if noted:
-            if name in STATE.overrides:
-                value = overridden(name, value)
-            store(scope, value)
-            if type(value) is Tensor:
-                note(name, value)
-        else:
-            store(scope, value)
+        if noted and name in STATE.overrides:
+            value = overridden(name, value)
+        store(scope, value)
+        if noted and type(value) is Tensor:
+            note(name, value)
         return None
 
     return run
