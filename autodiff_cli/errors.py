@@ -170,7 +170,7 @@ def fail(
     )
 
 
-def _blocks(*path: str) -> list[list[str]]:
+def blocks(*path: str) -> list[list[str]]:
     """The lines of each block of a text file of the package; blank lines part blocks."""
     with open(os.path.join(os.path.dirname(__file__), *path), encoding="utf-8") as file:
         return [block.split("\n") for block in file.read().strip("\n").split("\n\n")]
@@ -179,7 +179,7 @@ def _blocks(*path: str) -> list[list[str]]:
 @cache
 def kinds() -> dict[str, str]:
     """All codes with what they are called, from the headings of `catalogue/errors.txt`."""
-    headings = (lines[0].partition(":")[0] for lines in _blocks("catalogue", "errors.txt"))
+    headings = (lines[0].partition(":")[0] for lines in blocks("catalogue", "errors.txt"))
     return dict(heading.split() for heading in headings)
 
 
@@ -190,7 +190,7 @@ def faults() -> dict[str, tuple[list[str], list[str]]]:
     from string import Formatter
 
     found = {}
-    for which, *lines in _blocks("faults.txt"):
+    for which, *lines in blocks("faults.txt"):
         blanks = (field for line in lines for _, field, _, _ in Formatter().parse(line) if field)
         names = dict.fromkeys(re.split(r"[.\[]", field)[0] for field in blanks)
         found[which] = lines, list(names)

@@ -7,14 +7,13 @@ pattern of our message, and their words, in which `{1}` is the pattern's first g
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from functools import cache
 from string import Formatter
 from typing import Any
 
-from ...errors import AutodiffError
+from ...errors import AutodiffError, blocks
 
 # What follows a note with PyTorch's words.
 HINTS = {
@@ -244,11 +243,8 @@ _COMPUTED: dict[str, Callable[[re.Match[str]], str]] = {
 @cache
 def _rows() -> list[tuple[str, str, str, str]]:
     """The table: code, exception, pattern, words."""
-    path = os.path.join(os.path.dirname(__file__), "pytorch_words.txt")
-    with open(path, encoding="utf-8") as file:
-        blocks = [block.split("\n") for block in file.read().strip("\n").split("\n\n")]
     rows = []
-    for head, pattern, words in blocks:
+    for head, pattern, words in blocks("language", "errors", "pytorch_words.txt"):
         code, _, kind = head.partition(" ")
         for name, part in _PARTS.items():
             pattern = pattern.replace(name, part)

@@ -141,21 +141,11 @@ def attribute_reader(tree: syntax.Attribute) -> Callable[[Any], Any]:
     """`read(value)` of an attribute."""
     name = tree.attr
     span = tree.span
-    op: OpFunction | None = None  # `torch.exp` of the namespace at `path`, once it was asked
-    path = ""
 
     def read(value: Any) -> Any:
-        nonlocal op, path
         STATE.span = span
         try:
-            if type(value) is not Namespace:
-                return get_attribute(value, name)
-            if op is not None and value.path == path:
-                return op
-            found = member(value, name)
-            if type(found) is OpFunction:
-                op, path = found, value.path
-            return found
+            return member(value, name) if type(value) is Namespace else get_attribute(value, name)
         except AutodiffError as error:
             raise placed_attribute(error, tree, value) from None
 

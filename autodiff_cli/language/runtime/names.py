@@ -104,8 +104,7 @@ def _member(namespace: Namespace, name: str) -> Any:
         if ops:
             found = OpFunction(name, ops)
         elif name.endswith("_") and prefix in ("", "nn.functional"):
-            found = _IN_PLACE.get(path) or _in_place(path.removesuffix("_"), name)
-            _IN_PLACE[path] = found
+            found = _in_place(path.removesuffix("_"), name)
     if found is None:
         found = from_above(STUBS).get(path)
     if found is None and f"torch.{path}" in from_above(FILES_OF_CLASSES):
@@ -126,8 +125,6 @@ UNDERSCORED = frozenset(
     }
 )
 NONES = frozenset({"np.newaxis", "version.cuda", "version.hip"})  # names of None
-
-_IN_PLACE: dict[str, Builtin | None] = {}
 
 
 def _in_place(path: str, name: str) -> Builtin | None:
