@@ -304,7 +304,7 @@ def compile_assign(tree: syntax.Assign, context: Context) -> RunStatement:
 
 def _shared_numbers(tree: syntax.NumList) -> Callable[[Scope], Any]:
     """The numbers of a literal for a leaf, which copies them."""
-    numbers = tree.values if tree.array is None else tree.array.array
+    numbers = tree.values if tree.array is None else tree.array
     return lambda scope: numbers
 
 

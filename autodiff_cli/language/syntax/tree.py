@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ...source import Span
 
 if TYPE_CHECKING:
-    from .literals.number_arrays import NumberArray
+    import numpy as np
 
 
 @cache
@@ -294,13 +294,13 @@ class Constant(Node):
 class NumList(Node):
     """A (nested) list of numbers only, as Python lists of int and float.
 
-    A very long one is an array, and its lists are made when they are asked for.
+    A very long one of floats is an array, and its lists are made when they are asked for.
     """
 
     __slots__ = ("array", "listed")
     fields = ("values",)
 
-    def __init__(self, values: list[Any] | NumberArray, span: Span):
+    def __init__(self, values: list[Any] | np.ndarray, span: Span):
         self.listed = values if isinstance(values, list) else None
         self.array = None if isinstance(values, list) else values
         self.span = span

@@ -9,7 +9,6 @@ bound leaves open, and every other spelling, is marked and left to the caller.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,16 +32,6 @@ _MARGIN = 2.0**-100
 """More than the error of the product, relative to it: about 2**-102.4 (twelve times 2**-106)."""
 
 _DOT, _MINUS, _ZERO = 46, 45, 48
-
-
-class Decimals(NamedTuple):
-    """What was read: the values, the integers (where `whole` tells, which is None where no number
-    is one), and which numbers are left to the caller."""
-
-    values: np.ndarray
-    integers: np.ndarray
-    whole: np.ndarray | None
-    unread: np.ndarray
 
 
 def _halves(value: float) -> tuple[float, float]:
@@ -167,57 +156,38 @@ def _whole_parts(
 
 
 def read_decimals(
-    text: np.ndarray, starts: np.ndarray, ends: np.ndarray, pointed: bool = True
-) -> Decimals:
-    """The decimal numbers in `text[start:end]`, without blanks around them.
+    text: np.ndarray, starts: np.ndarray, ends: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The decimal numbers in `text[start:end]`, without blanks around them, and which are left to
+    the caller.
 
     `text` holds characters as uint8, `WINDOW` of them before the first number and a few after the
-    last; no part is empty. Reads `-?[0-9]+(\\.[0-9]+)?` with up to 18 digits before the point and
-    24 after it; `pointed` is False where no number has a point.
+    last; no part is empty. Reads `-?[0-9]+\\.[0-9]+` with up to 18 digits before the point and 24
+    after it.
     """
     negative = text[starts] == _MINUS
     starts = starts + negative
-    whole: np.ndarray | None = None
-    if pointed:
-        points = _find_points(text, starts, ends)
-        counts = ends - points - 1
-        if points.min() < 0:
-            whole = points < 0
-            np.copyto(counts, ends - starts, where=whole)
-    else:
-        whole = np.ones(len(starts), bool)
-        counts = ends - starts
-    unread = counts < 1
+    points = _find_points(text, starts, ends)
+    unread = points < 0
+    np.copyto(points, starts + 1, where=unread)
+    counts = ends - points - 1
+    unread |= counts < 1
     unread |= counts > _MAX_DIGITS
-    if whole is not None:
-        unread |= whole & (text[starts] == _ZERO) & (counts > 1)
     np.clip(counts, 1, _MAX_DIGITS, out=counts)
     seen = np.zeros(len(starts), np.uint64)
     mantissas = _digits_before(text, ends, counts, seen)
-    scale = counts.copy()
-    pointed_ones: Any = slice(None)
-    if whole is not None:
-        scale[whole] = 0
-        pointed_ones = np.flatnonzero(~whole)
-    if whole is None or len(pointed_ones):
-        count = counts[pointed_ones]
-        before, strange = _whole_parts(text, starts[pointed_ones], points[pointed_ones])
-        powers, limits = _whole_limits()
-        strange |= before > limits.take(count)
-        unread[pointed_ones] |= strange
-        before *= powers.take(count)
-        mantissas[pointed_ones] += before
     seen &= _HIGH
     unread |= seen != 0
-    if pointed:
-        values, uncertain = _scaled(mantissas, scale)
-        unread |= uncertain
-    else:
-        values = mantissas.astype(np.float64)
-    sign = 1 - 2 * negative.astype(np.int8)
-    values *= sign
-    mantissas *= sign
-    return Decimals(values, mantissas, whole, unread)
+    before, strange = _whole_parts(text, starts, points)
+    powers, limits = _whole_limits()
+    unread |= strange
+    unread |= before > limits.take(counts)
+    before *= powers.take(counts)
+    mantissas += before
+    values, uncertain = _scaled(mantissas, counts)
+    unread |= uncertain
+    values *= 1 - 2 * negative.astype(np.int8)
+    return values, unread
 
 
 def _scaled(mantissas: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

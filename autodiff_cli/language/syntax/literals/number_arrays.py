@@ -1,19 +1,17 @@
-"""Long regular lists of numbers: from their text straight to one array.
+"""Long regular lists of floats: from their text straight to one array.
 
 The commas and brackets give the shape, `decimals` reads the numbers between them, and the few that
-it leaves open are read one by one. Whatever is not a regular list of numbers here (ragged, mixed
-with something else, wrong) is None, and read as any other list.
+it leaves open are read one by one. Whatever is not a regular list of floats here (ragged, mixed
+with integers or something else, wrong) is None, and read as any other list.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from .decimals import WINDOW, Decimals, read_decimals
+from .decimals import WINDOW, read_decimals
 
 _BLOCK = 16_384
 """Numbers read at a time: their intermediate arrays stay in the processor's cache."""
@@ -21,7 +19,6 @@ _BLOCK = 16_384
 _FIRST_PIECE, _PIECE = 1 << 14, 1 << 18
 _AFTER = 16
 _MAX_BLANKS = 64
-_MAX_EXACT = 2**53
 _MAX_DIMENSIONS = 32
 _SPACE, _COMMA, _OPEN, _CLOSE = 32, 44, 0x5B, 0x5D
 _BLANK = np.zeros(256, bool)
@@ -29,45 +26,19 @@ _BLANK[[9, 10, 13, 32]] = True
 
 _DIGITS = r"[0-9](?:_?[0-9])*+"
 _NUMBER = (
-    r"[-+]?[ \t\r\n]*+(?:0(?:_?0)*+|[1-9](?:_?[0-9])*+"
-    rf"|(?:(?:{_DIGITS})?\.{_DIGITS}|{_DIGITS}\.)(?:[eE][-+]?{_DIGITS})?"
+    rf"[-+]?[ \t\r\n]*+(?:(?:(?:{_DIGITS})?\.{_DIGITS}|{_DIGITS}\.)(?:[eE][-+]?{_DIGITS})?"
     rf"|{_DIGITS}[eE][-+]?{_DIGITS})"
 )
-"""A number as the language spells it, with its sign."""
+"""A float as the language spells it, with its sign."""
 
 _MAX_LENGTH = 4000
-_MOST_INTEGER = 2**63 - 1
-
-
-class NumberArray:
-    """A regular list of numbers as one array: float64, or int64 where all are integers.
-
-    `whole` marks the integers among floats.
-    """
-
-    __slots__ = ("array", "whole")
-
-    def __init__(self, array: np.ndarray, whole: np.ndarray | None = None):
-        self.array = array
-        self.whole = whole
-
-    def tolist(self) -> list[Any]:
-        """Python's nested list of int and float."""
-        if self.whole is None:
-            return self.array.tolist()
-        flat = self.array.ravel().tolist()
-        for place in np.flatnonzero(self.whole).tolist():
-            flat[place] = int(flat[place])
-        for size in reversed(self.array.shape[1:]):
-            flat = [flat[at : at + size] for at in range(0, len(flat), size)]
-        return flat
 
 
 class _NotNumbers(Exception):
     """The text is something else than a regular list of numbers in usual forms."""
 
 
-def read_array(text: str, at: int, until: int) -> tuple[NumberArray, int] | None:
+def read_array(text: str, at: int, until: int) -> tuple[np.ndarray, int] | None:
     """The list of numbers that begins with the bracket at `at`, and its end, before `until`.
 
     Looks at few characters beyond the list's end. None where the list is not regular, or holds
@@ -77,32 +48,28 @@ def read_array(text: str, at: int, until: int) -> tuple[NumberArray, int] | None
         found = _marks(text, at, until)
         if found is None:
             return None
-        characters, marks, pointed = found
+        characters, marks = found
         starts, ends, shape = _parts(characters, marks)
-        array = _numbers(characters, starts, ends, pointed)
+        array = _numbers(characters, starts, ends)
     except _NotNumbers:
         return None
-    array.array = array.array.reshape(shape)
-    return array, at + int(marks[-1]) + 1 - WINDOW
+    return array.reshape(shape), at + int(marks[-1]) + 1 - WINDOW
 
 
 # ---- commas and brackets -----------------------------------------------------------------------
 
 
-def _marks(text: str, at: int, until: int) -> tuple[np.ndarray, np.ndarray, bool] | None:
-    """The list's characters after `WINDOW` blanks, where its commas and brackets stand, and
-    whether there may be a point."""
+def _marks(text: str, at: int, until: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """The list's characters after `WINDOW` blanks, and where its commas and brackets stand."""
     characters = np.empty(WINDOW + until - at + _AFTER, np.uint8)
     characters[:WINDOW] = _SPACE
     found: list[np.ndarray] = []
-    pointed = False
     depth, place, size = 0, WINDOW, _FIRST_PIECE
     while at < until:
         try:
             encoded = text[at : min(at + size, until)].encode("ascii")
         except UnicodeEncodeError:
             return None
-        pointed = pointed or b"." in encoded
         piece = characters[place : place + len(encoded)]
         piece[:] = np.frombuffer(encoded, np.uint8)
         brackets = piece - np.uint8(_OPEN)
@@ -118,7 +85,7 @@ def _marks(text: str, at: int, until: int) -> tuple[np.ndarray, np.ndarray, bool
                 found[-1] = found[-1][marks <= closing[0]]
                 place += len(encoded)
                 characters[place : place + _AFTER] = _SPACE
-                return characters, np.concatenate(found), pointed
+                return characters, np.concatenate(found)
             depth = int(depths[-1])
         at += len(encoded)
         place += len(encoded)
@@ -226,67 +193,27 @@ def _all_blank(characters: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> 
 # ---- numbers -----------------------------------------------------------------------------------
 
 
-def _numbers(
-    characters: np.ndarray, starts: np.ndarray, ends: np.ndarray, pointed: bool
-) -> NumberArray:
-    """All numbers, flat; `pointed` is False where none has a point."""
-    count = len(starts)
-    values = np.empty(count)
-    whole = np.zeros(count, bool)
-    integers: list[np.ndarray] | None = []
-    for begin in range(0, count, _BLOCK):
+def _numbers(characters: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """All numbers, flat."""
+    values = np.empty(len(starts))
+    for begin in range(0, len(starts), _BLOCK):
         block = slice(begin, begin + _BLOCK)
-        read = _read_block(characters, starts[block], ends[block], pointed)
-        values[block] = read.values
-        if read.whole is None:
-            integers = None
-            continue
-        whole[block] = read.whole
-        if integers is not None and read.whole.all():
-            integers.append(read.integers)
-        else:
-            integers = None
-    if integers is not None:
-        return NumberArray(np.concatenate(integers))
-    if not whole.any():
-        return NumberArray(values)
-    if np.any(np.abs(values[whole]) > _MAX_EXACT):
-        raise _NotNumbers
-    values[whole] += 0.0  # The integer -0 has no sign.
-    return NumberArray(values, whole)
+        values[block] = _read_block(characters, starts[block], ends[block])
+    return values
 
 
-def _read_block(
-    characters: np.ndarray, starts: np.ndarray, ends: np.ndarray, pointed: bool
-) -> Decimals:
+def _read_block(characters: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
     starts, ends = _trim(characters, starts, ends)
     if np.any(starts == ends):
         raise _NotNumbers
-    read = read_decimals(characters, starts, ends, pointed)
-    unread = np.flatnonzero(read.unread)
-    if not len(unread):
-        return read
-    if len(unread) > len(starts) // 4 + 16:
+    values, unread = read_decimals(characters, starts, ends)
+    places = np.flatnonzero(unread).tolist()
+    if len(places) > len(starts) // 4 + 16:
         raise _NotNumbers
-    whole = np.zeros(len(starts), bool) if read.whole is None else read.whole
     match_number = re.compile(_NUMBER).fullmatch
-    bounds = zip(unread.tolist(), starts[unread].tolist(), ends[unread].tolist(), strict=True)
-    for place, start, end in bounds:
-        number = _one_number(characters[start:end].tobytes().decode("ascii"), match_number)
-        whole[place] = isinstance(number, int)
-        read.values[place] = number
-        if isinstance(number, int):
-            read.integers[place] = number
-    return Decimals(read.values, read.integers, whole if whole.any() else None, read.unread)
-
-
-def _one_number(text: str, match_number: Callable[[str], re.Match[str] | None]) -> int | float:
-    if len(text) > _MAX_LENGTH or match_number(text) is None:
-        raise _NotNumbers
-    plain = "".join(text.split())
-    if not plain.lstrip("+-").replace("_", "").isdecimal():
-        return float(plain)
-    number = int(plain)
-    if not -_MOST_INTEGER <= number <= _MOST_INTEGER:
-        raise _NotNumbers
-    return number
+    for place in places:
+        number = characters[starts[place] : ends[place]].tobytes().decode("ascii")
+        if len(number) > _MAX_LENGTH or match_number(number) is None:
+            raise _NotNumbers
+        values[place] = float("".join(number.split()))
+    return values

@@ -1,8 +1,8 @@
 """Numbers and lists of numbers: from their text to Python's int, float and nested lists.
 
-Very long regular lists become an array at once (`number_arrays`). Other long lists are converted
-by the JSON decoder, at C speed and in linear time whatever the brackets do; short vectors and
-matrices are split at their commas. What neither accepts goes through the grammar like any other
+Very long regular lists of floats become an array at once (`number_arrays`). Other long lists are
+converted by the JSON decoder, at C speed and in linear time whatever the brackets do; short vectors
+and matrices are split at their commas. What neither accepts goes through the grammar like any other
 list, which makes the same node of the same text.
 """
 
@@ -18,7 +18,7 @@ from ....source import Source, Span
 from ..tree import NumList
 
 if TYPE_CHECKING:
-    from .number_arrays import NumberArray
+    import numpy as np
 
 MAX_DIGITS = 4300
 """Python's own bound on the digits of an integer (`sys.int_info.default_max_str_digits`)."""
@@ -183,7 +183,7 @@ class NumListScanner:
         self.run_end = 0
         self._decode: Callable[[str, int], tuple[list, int]] | None = None
 
-    def scan(self, at: int) -> tuple[list | NumberArray | None, int] | None:
+    def scan(self, at: int) -> tuple[list | np.ndarray | None, int] | None:
         """Values and end of the list of numbers at `at`; None to leave it to the grammar.
 
         The values are None if there are too many to hold.
@@ -199,7 +199,7 @@ class NumListScanner:
             return None
         if self._too_many(at):
             return None, at
-        if self.run_end - at >= _VERY_LONG:
+        if self.run_end - at >= _VERY_LONG and self.text.find(".", at, self.run_end) >= 0:
             from .number_arrays import read_array
 
             read = read_array(self.text, at, self.run_end)
@@ -284,12 +284,12 @@ class NumListScanner:
             return None
 
 
-def first_depth(values: list | NumberArray) -> int:
+def first_depth(values: list | np.ndarray) -> int:
     """How deep the first elements of nested lists go."""
     depth = 0
     inner: object = values
     if not isinstance(values, list):
-        return values.array.ndim
+        return values.ndim
     while isinstance(inner, list):
         depth += 1
         inner = inner[0] if inner else None
