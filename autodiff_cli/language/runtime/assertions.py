@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from ...graph.sizes import shape_text
 from ...graph.state import STATE
 from ...numerals import format_number, matrix_lines
 from ...source import Span
-from ..errors.operand_labels import placed, placed_comparison
+from ..errors.operand_labels import placed_comparison
 from ..syntax import tree as syntax
 from ..values.dialect import kind_of
 from ..values.formatting import text
@@ -31,16 +32,14 @@ TOLERANCE: dict[str, tuple[float, float]] = {
 }
 
 
+@dataclass(slots=True, eq=False)
 class Approx:
     """`approx(value, rtol=, atol=)`: equal within a tolerance of one's own choice."""
 
-    __slots__ = ("atol", "nan_ok", "rtol", "value")
-
-    def __init__(self, value: Any, rtol: Any, atol: Any, nan_ok: bool):
-        self.value = value
-        self.rtol = rtol
-        self.atol = atol
-        self.nan_ok = nan_ok
+    value: Any
+    rtol: Any
+    atol: Any
+    nan_ok: bool
 
     def describe(self) -> str:
         return f"approx({text(self.value)})"
@@ -71,23 +70,16 @@ def close_mask(
 
 def all_close(left: Any, right: Any, rtol: Any, atol: Any, equal_nan: Any) -> bool:
     """`torch.allclose`."""
-    a, b, near = _compared(left, right, float(rtol), float(atol), equal_nan)
-    if near.all():
-        return True
-    STATE.unequal[:] = [(a, b, near, float(rtol), float(atol))]
-    return False
-
-
-def _compared(
-    left: Any, right: Any, rtol: float, atol: float, equal_nan: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Both sides in one shape, and where they are close."""
     a, b = as_array(left), as_array(right)
     try:
         a, b = np.broadcast_arrays(a.astype(np.float64), b.astype(np.float64))
     except ValueError:
         raise fault("E302 allclose-shapes-b", a=a, b=b) from None
-    return a, b, close_mask(a, b, rtol, atol, equal_nan)
+    near = close_mask(a, b, float(rtol), float(atol), equal_nan)
+    if near.all():
+        return True
+    STATE.unequal[:] = [(a, b, near, float(rtol), float(atol))]
+    return False
 
 
 def compile_assert(tree: syntax.Assert, context: Context) -> Callable[[Scope], Any]:
@@ -95,8 +87,6 @@ def compile_assert(tree: syntax.Assert, context: Context) -> Callable[[Scope], A
     message = None if tree.message is None else compile_expression(tree.message, context)
     test = tree.test
     if isinstance(test, syntax.Compare) and len(test.ops) == 1:
-        if test.ops == ["=="]:
-            return _compile_equality(tree, test, message, context)
         return _compile_comparison(test, message, context)
     condition = compile_truth(test, context)
     close = isinstance(test, syntax.Call) and _called(test) == "allclose"
@@ -147,7 +137,7 @@ def _unequal(
 def _compile_comparison(
     test: syntax.Compare, message: Any, context: Context
 ) -> Callable[[Scope], Any]:
-    """`assert a < b` and its like: what both sides are."""
+    """`assert a < b` and its like: what both sides are; of `a == b` how they differ."""
     sides = test.left, test.comparators[0]
     runs = [compile_expression(side, context) for side in sides]
     symbol = test.ops[0]
@@ -156,13 +146,15 @@ def _compile_comparison(
         left, right = [part(scope) for part in runs]
         STATE.span = test.span
         try:
-            result = compare(symbol, left, right)
-            if truth(result):
+            failure = difference(left, right) if symbol == "==" else None
+            if failure is None and (symbol == "==" or truth(compare(symbol, left, right))):
                 return None
         except AutodiffError as error:
             between = ((sides[0], left), (sides[1], right))
             raise placed_comparison(error, test.span, between) from None
         given, words = _said(message, scope)
+        if failure is not None:
+            raise _unequal(words, failure, test.op_spans[0], *sides).told(given)
         shown = tuple(
             Label(side.span, f"{name}: {_brief(value)}")
             for side, name, value in zip(sides, ("left", "right"), (left, right), strict=True)
@@ -184,28 +176,6 @@ def _brief(value: Any) -> str:
             return shape_text(array.shape)
         return f"{shape_text(array.shape)} {' '.join(matrix_lines(array.tolist()))}"
     return text(value)[:60]
-
-
-def _compile_equality(
-    tree: syntax.Assert, test: syntax.Compare, message: Any, context: Context
-) -> Callable[[Scope], Any]:
-    left_run = compile_expression(test.left, context)
-    right_run = compile_expression(test.comparators[0], context)
-
-    def run(scope: Scope) -> Any:
-        left, right = left_run(scope), right_run(scope)
-        STATE.span = test.span
-        try:
-            failure = difference(left, right)
-        except AutodiffError as error:
-            raise placed(error, test.span) from None
-        if failure is None:
-            return None
-        given, words = _said(message, scope)
-        sides = test.left, test.comparators[0]
-        raise _unequal(words, failure, test.op_spans[0], *sides).told(given)
-
-    return run
 
 
 def difference(left: Any, right: Any) -> tuple[str, tuple[str, ...]] | None:
