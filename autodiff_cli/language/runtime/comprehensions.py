@@ -76,6 +76,10 @@ def compile_generator(tree: syntax.GeneratorExp, context: Context) -> Run:
     return lambda scope: Lazy("generator", steps(scope), function="<genexpr>")
 
 
+def compile_list(tree: syntax.ListComp, context: Context) -> Run:
+    return _listed(tree, context, [tree.elt])
+
+
 def compile_set(tree: syntax.SetComp, context: Context) -> Run:
     run = _listed(tree, context, [tree.elt])
     return lambda scope: {dict_key(v) for v in run(scope)}
@@ -84,11 +88,3 @@ def compile_set(tree: syntax.SetComp, context: Context) -> Run:
 def compile_dict(tree: syntax.DictComp, context: Context) -> Run:
     run = _listed(tree, context, [tree.key, tree.value])
     return lambda scope: {dict_key(k): v for k, v in run(scope)}
-
-
-COMPREHENSIONS: dict[type, Callable[[Any, Context], Run]] = {
-    syntax.ListComp: lambda tree, context: _listed(tree, context, [tree.elt]),
-    syntax.GeneratorExp: compile_generator,
-    syntax.SetComp: compile_set,
-    syntax.DictComp: compile_dict,
-}

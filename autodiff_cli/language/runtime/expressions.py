@@ -19,7 +19,7 @@ from ..values.dialect import kind_of
 from ..values.formatting import formatted, in_ascii, represent, text
 from ..values.functions import Parameters
 from ..values.operations import compare, iterate, truth, unary
-from ..values.providers import from_above
+from ..values.providers import from_above, late
 from ..values.subscripts import dict_key, index
 from ..values.values import OpFunction, Scope, UserFunction
 from .names import builtin
@@ -320,7 +320,7 @@ def _slice(tree: syntax.Slice, context: Context) -> Run:
     return lambda scope: slice(*[None if p is None else p(scope) for p in parts])
 
 
-# -- functions and comprehensions -----------------------------------------------------------------
+# -- functions ------------------------------------------------------------------------------------
 
 
 def _lambda(tree: syntax.Lambda, context: Context) -> Run:
@@ -355,10 +355,6 @@ def compile_defaults(
         if p.kind == "keyword" and p.default is not None
     ]
     return lambda scope: ([r(scope) for r in positional], {n: r(scope) for n, r in keyword})
-
-
-def _comprehension(tree: syntax.Node, context: Context) -> Run:
-    return from_above("runtime.comprehensions.COMPREHENSIONS")[type(tree)](tree, context)
 
 
 # -- strings --------------------------------------------------------------------------------------
@@ -399,16 +395,6 @@ def _formatted(tree: syntax.FormattedValue, context: Context) -> Run:
     return run
 
 
-def _late(kind: type, place: str) -> Callable[[Any, Context], Run]:
-    """What lives in a module above this one: it gets its place in the table when it is needed."""
-
-    def compile_first(tree: Any, context: Context) -> Run:
-        COMPILERS[kind] = from_above(place)
-        return COMPILERS[kind](tree, context)
-
-    return compile_first
-
-
 COMPILERS: dict[type, Callable[[Any, Context], Run]] = {
     syntax.Name: _name,
     syntax.Constant: _constant,
@@ -418,21 +404,21 @@ COMPILERS: dict[type, Callable[[Any, Context], Run]] = {
     syntax.Set: _set,
     syntax.Dict: _dict,
     syntax.Starred: _starred,
-    syntax.BinOp: _late(syntax.BinOp, "runtime.operators.compile_binary"),
+    syntax.BinOp: late("runtime.operators.compile_binary"),
     syntax.UnaryOp: _unary,
     syntax.BoolOp: _bool,
     syntax.Compare: _compare,
     syntax.IfExp: _conditional,
     syntax.NamedExpr: _named,
-    syntax.Call: _late(syntax.Call, "runtime.calling.compile_call"),
-    syntax.Attribute: _late(syntax.Attribute, "runtime.calling.compile_attribute"),
+    syntax.Call: late("runtime.calling.compile_call"),
+    syntax.Attribute: late("runtime.calling.compile_attribute"),
     syntax.Subscript: _subscript,
     syntax.Slice: _slice,
     syntax.Lambda: _lambda,
-    syntax.ListComp: _comprehension,
-    syntax.GeneratorExp: _comprehension,
-    syntax.SetComp: _comprehension,
-    syntax.DictComp: _comprehension,
+    syntax.ListComp: late("runtime.comprehensions.compile_list"),
+    syntax.GeneratorExp: late("runtime.comprehensions.compile_generator"),
+    syntax.SetComp: late("runtime.comprehensions.compile_set"),
+    syntax.DictComp: late("runtime.comprehensions.compile_dict"),
     syntax.JoinedStr: _joined,
     syntax.FormattedValue: _formatted,
 }
