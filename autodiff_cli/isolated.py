@@ -13,6 +13,7 @@ import select
 import subprocess
 import sys
 import time
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -116,13 +117,10 @@ class Isolated:
         return bytes(pieces)
 
     def _failure(self, data: dict[str, Any]) -> AutodiffError:
-        def span(at: Any) -> Span | None:
-            return None if at is None else Span(self.source, *at)
-
-        labels = tuple(Label(Span(self.source, *at), text) for at, text in data.pop("labels"))
-        at = span(data.pop("span"))
-        notes, helps = tuple(data.pop("notes")), tuple(data.pop("helps"))
-        return AutodiffError(Diagnostic(span=at, labels=labels, notes=notes, helps=helps, **data))
+        at = data["span"]
+        data["span"] = None if at is None else Span(self.source, *at)
+        data["labels"] = tuple(Label(Span(self.source, *at), text) for at, text in data["labels"])
+        return AutodiffError(Diagnostic(**data))
 
 
 # -- the other process ----------------------------------------------------------------------------
@@ -174,12 +172,9 @@ def _data(diagnostic: Diagnostic, text: str) -> dict[str, Any]:
         return [span.start, span.end] if here and span is not None else None
 
     labels = [(place(label.span), label.text) for label in diagnostic.labels]
-    return {
-        "code": diagnostic.code, "message": diagnostic.message, "label": diagnostic.label,
-        "severity": diagnostic.severity, "raises": diagnostic.raises,
-        "notes": list(diagnostic.notes), "helps": list(diagnostic.helps),
-        "span": place(diagnostic.span), "labels": tuple(found for found in labels if found[0]),
-    }  # fmt: skip
+    data = {field.name: getattr(diagnostic, field.name) for field in fields(diagnostic)}
+    data |= {"span": place(diagnostic.span), "labels": [found for found in labels if found[0]]}
+    return data
 
 
 # -- values as data -------------------------------------------------------------------------------
