@@ -272,19 +272,18 @@ def _inside(value: Any, gather: Callable[[Any], Any]) -> Any:
 
 
 def _as_dict(value: Any, *, dict_factory: Any = dict) -> Any:
-    def gather(found: Any) -> Any:
-        names = _table(found, "asdict")
-        pairs = [(name, _inside(found.get_attribute(name), gather)) for name in names]
-        return dict(pairs) if dict_factory is dict else call_value(dict_factory, [pairs], {})
-
-    return gather(value)
+    return _gathered(value, "asdict", dict_factory)
 
 
 def _as_tuple(value: Any, *, tuple_factory: Any = tuple) -> Any:
+    return _gathered(value, "astuple", tuple_factory)
+
+
+def _gathered(value: Any, name: str, factory: Any) -> Any:
     def gather(found: Any) -> Any:
-        names = _table(found, "astuple")
-        parts = [_inside(found.get_attribute(name), gather) for name in names]
-        return tuple(parts) if tuple_factory is tuple else call_value(tuple_factory, [parts], {})
+        pairs = [(n, _inside(found.get_attribute(n), gather)) for n in _table(found, name)]
+        parts = pairs if name == "asdict" else [part for _, part in pairs]
+        return factory(parts) if type(factory) is type else call_value(factory, [parts], {})
 
     return gather(value)
 

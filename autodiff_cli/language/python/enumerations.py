@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from operator import and_, or_, xor
 from typing import Any
 
 from ...errors import AutodiffError, fail, fault
@@ -191,11 +192,7 @@ def _unique(cls: Any) -> Any:
     return cls
 
 
-_OPERATORS: dict[str, Callable[[int, int], int]] = {
-    "or": lambda a, b: a | b,
-    "and": lambda a, b: a & b,
-    "xor": lambda a, b: a ^ b,
-}
+_OPERATORS = {"or": or_, "and": and_, "xor": xor}
 ENUM: Any = Enumeration("Enum", (), {}, fixed=True)
 ENUM.members = {}
 ENUM.finish = staticmethod(_enumeration)
@@ -214,8 +211,7 @@ FLAG: Any = library_class(
     "Flag",
     [ENUM],
     {
-        **{f"__{name}__": _flags(function) for name, function in _OPERATORS.items()},
-        **{f"__r{name}__": _flags(function) for name, function in _OPERATORS.items()},
+        **{f"__{r}{name}__": _flags(f) for r in ("", "r") for name, f in _OPERATORS.items()},
         "__invert__": lambda self: self.cls(~self.fields["value"]),
         "__bool__": lambda self: bool(self.fields["value"]),
         "__iter__": _singles,

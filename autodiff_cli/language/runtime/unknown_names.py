@@ -71,16 +71,20 @@ def unknown_name(name: str, span: Any, scope: Scope) -> AutodiffError:
         help = f"did you mean `{close[0]}`?" if close else f"assign it first: `{name} = ...`"
     if close and close[0].lower() == name.lower():
         help += "  (names are case-sensitive)"
-    if len(close) > 1:
-        help += "  (also close: " + ", ".join(f"`{c}`" for c in close[1:]) + ")"
     return fail(
         "E201",
         f"name `{name}` is not defined",
         span,
         label="not defined",
         labels=tuple(labels),
-        help=help,
+        help=help + _also(close, ""),
     )
+
+
+def _also(close: list[str], more: str) -> str:
+    """Names that are close too, behind the first one."""
+    others = ", ".join(f"`{c}`" for c in close[1:])
+    return f"  (also close: {others}{more})" if others else ""
 
 
 def _visible(scope: Scope) -> dict[str, Any]:
@@ -164,8 +168,5 @@ def unknown_op(name: str, span: Any, scope: Scope) -> AutodiffError:
     if name in _WITHHELD:
         close = []
     help = f"did you mean `{close[0]}`?" if close else _WITHHELD.get(name, "list all: autodiff ops")
-    if len(close) > 1:
-        help += (
-            "  (also close: " + ", ".join(f"`{c}`" for c in close[1:]) + "; list all: autodiff ops)"
-        )
+    help += _also(close, "; list all: autodiff ops")
     return fail("E202", f"unknown operation `{name}`", span, label="no such operation", help=help)
