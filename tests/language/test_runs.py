@@ -159,3 +159,17 @@ def test_the_process_is_as_it_was() -> None:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def test_what_is_set_in_a_try_stays_set() -> None:
+    """As PyTorch prints it: an exception that is caught does not turn gradients on again."""
+    text = """
+import torch
+try:
+    torch.set_grad_enabled(False)
+    raise ValueError("x")
+except ValueError:
+    print(torch.is_grad_enabled())
+print(torch.is_grad_enabled())
+"""
+    assert ad.run(text)["stdout"] == "False\nFalse\n"

@@ -10,7 +10,7 @@ from ...graph.state import STATE
 from ..errors.operand_labels import placed
 from ..syntax import tree as syntax
 from ..values.dialect import kind_of
-from ..values.exceptions import EXCEPTIONS, caught
+from ..values.exceptions import EXCEPTIONS, caught, closing
 from ..values.functions import call_value
 from ..values.housekeeping import ended
 from ..values.iterators import Lazy
@@ -19,6 +19,7 @@ from ..values.user_classes import special
 from ..values.values import Callee, GradMode, Handle, Method, Scope, UserFunction, switch
 from .assignment import compile_target
 from .expressions import Context, compile_expression
+from .statements import RunStatement, Steps, as_steps, at_once, compile_block
 
 
 class Manager(Callee):
@@ -142,6 +143,37 @@ def entering(items: list[syntax.WithItem], context: Context) -> Callable[[Scope,
                 assign(scope, bound)
 
     return enter
+
+
+def with_steps(enter: Callable[[Scope, Entered], None], body: Steps) -> Steps:
+    """The steps of a `with`."""
+
+    def steps(scope: Scope) -> Generator[Any, None, Any]:
+        entered = Entered()
+        try:
+            enter(scope, entered)
+            signal = yield from body(scope)
+        except AutodiffError as error:
+            if entered.leave(error):
+                return None
+            raise
+        except GeneratorExit:
+            entered.leave(closing())
+            raise
+        except BaseException as error:
+            ended(error)
+            entered.leave(None)
+            raise
+        entered.leave(None)
+        return signal
+
+    return steps
+
+
+def compile_with(tree: syntax.With, context: Context) -> RunStatement:
+    """The closure of a `with`."""
+    body = as_steps(compile_block(tree.body, context))
+    return at_once(with_steps(entering(tree.items, context), body))
 
 
 def context_manager(function: Any) -> Any:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 from ...errors import AutodiffError, fail, fault
 from ...graph.state import STATE
 from ..syntax import tree as syntax
 from ..values.dialect import kind_of
-from ..values.exceptions import EXCEPTIONS, ErrorValue, Raised, caught, kinds
+from ..values.exceptions import EXCEPTIONS, ErrorValue, Raised, caught, closing, kinds
 from ..values.housekeeping import ended
 from ..values.user_classes import UserClass
 from ..values.values import Scope
 from .assignment import name_target
 from .expressions import Context, compile_expression
-from .statements import compile_block
+from .statements import RunStatement, Signal, Steps, as_steps, at_once, compile_block
 
-Signal = Any
-RunStatement = Callable[[Scope], Signal]
 BASE = EXCEPTIONS["BaseException"]
 
 
@@ -71,50 +69,51 @@ def _classes(value: Any, span: Any) -> list[UserClass]:
     return found
 
 
-def compile_try(tree: syntax.Try, context: Context) -> RunStatement:
-    """The closure of a `try`."""
-    body = compile_block(tree.body, context)
+def try_steps(
+    tree: syntax.Try, context: Context, block: Callable[[list[syntax.Node], Context], Steps]
+) -> Steps:
+    """The steps of a `try`; `block` compiles the blocks in it."""
+    body = block(tree.body, context)
     handlers = Handlers(tree, context)
-    answers = [compile_block(h.body, context) for h in tree.handlers]
-    orelse = compile_block(tree.orelse, context) if tree.orelse else None
-    final = compile_block(tree.final, context) if tree.final else None
+    answers = [block(h.body, context) for h in tree.handlers]
+    orelse = block(tree.orelse, context)
+    final = block(tree.final, context)
 
-    def guarded(scope: Scope) -> Signal:
-        grad, span = STATE.grad, STATE.span
+    def guarded(scope: Scope) -> Generator[Any, None, Any]:
         try:
-            signal = body(scope)
-        except AutodiffError as error:
+            signal = yield from body(scope)
+        except (AutodiffError, GeneratorExit) as problem:
+            error = problem if isinstance(problem, AutodiffError) else closing()
             chosen = -1 if ended(error) else handlers.choose(error, scope)
             if chosen < 0:
                 raise
-            STATE.grad, STATE.span = grad, span
             STATE.handled.append(error)
             try:
-                return answers[chosen](scope)
+                return (yield from answers[chosen](scope))
             finally:
                 STATE.handled.pop()
                 handlers.leave(chosen, scope)
-        if signal is not None or orelse is None:
-            return signal
-        return orelse(scope)
+        return signal if signal is not None else (yield from orelse(scope))
 
-    if final is None:
-        return guarded
-
-    def run(scope: Scope) -> Signal:
+    def steps(scope: Scope) -> Generator[Any, None, Any]:
         try:
-            signal = guarded(scope)
-        except AutodiffError as error:
+            signal = yield from guarded(scope)
+        except (AutodiffError, GeneratorExit) as error:
             if ended(error):
                 raise
-            late = final(scope)
+            late = yield from final(scope)
             if late is not None:
                 return late
             raise
-        late = final(scope)
+        late = yield from final(scope)
         return signal if late is None else late
 
-    return run
+    return steps if tree.final else guarded
+
+
+def compile_try(tree: syntax.Try, context: Context) -> RunStatement:
+    """The closure of a `try`."""
+    return at_once(try_steps(tree, context, lambda *block: as_steps(compile_block(*block))))
 
 
 def compile_raise(tree: syntax.Raise, context: Context) -> RunStatement:

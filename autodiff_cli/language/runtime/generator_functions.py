@@ -18,38 +18,41 @@ from ..errors.operand_labels import placed
 from ..syntax import tree as syntax
 from ..syntax.scoping import yields
 from ..values.exceptions import EXCEPTIONS, Raised, is_stop
-from ..values.housekeeping import count_step, ended
+from ..values.housekeeping import count_step
 from ..values.iterators import iterator
 from ..values.operations import truth
 from ..values.values import Scope
 from .assignment import compile_target
-from .context_managers import Entered, entering
-from .exception_statements import Handlers
+from .context_managers import entering, with_steps
+from .exception_statements import try_steps
 from .expressions import Context, compile_expression
 from .replay_gate import BREAK, CONTINUE
-from .statements import STATEMENTS, compile_block
-
-Steps = Callable[[Scope], Generator[Any, None, Any]]
+from .statements import STATEMENTS, Steps, as_steps, compile_block
 
 
 def compile_steps(trees: list[syntax.Node], context: Context) -> Steps:
     """The steps of a list of statements."""
-    parts: list[tuple[bool, Any]] = []
+    parts: list[Steps] = []
     plain: list[syntax.Node] = []
     for tree in trees:
         if yields([tree]):
             if plain:
-                parts.append((False, compile_block(plain, context)))
+                parts.append(as_steps(compile_block(plain, context)))
                 plain = []
-            parts.append((True, _STEPS[type(tree)](tree, context)))
+            parts.append(_STEPS[type(tree)](tree, context))
         else:
             plain.append(tree)
     if plain:
-        parts.append((False, compile_block(plain, context)))
+        parts.append(as_steps(compile_block(plain, context)))
+    return _in_turn(parts)
+
+
+def _in_turn(parts: list[Steps]) -> Steps:
+    """Steps one after the other, until one gives a signal, or at last a value."""
 
     def steps(scope: Scope) -> Generator[Any, None, Any]:
-        for stepwise, part in parts:
-            signal = (yield from part(scope)) if stepwise else part(scope)
+        for part in parts:
+            signal = yield from part(scope)
             if signal is not None:
                 return signal
         return None
@@ -109,14 +112,7 @@ def _kept(tree: Any, context: Context, before: list[Steps]) -> Any:
     if isinstance(tree, syntax.Constant):
         return tree
     name = _hidden(tree.span)
-    value = compile_expression(tree, context)
-
-    def keep(scope: Scope) -> Generator[Any, Any, Any]:
-        scope.names[name.id] = value(scope)
-        return
-        yield
-
-    before.append(keep)
+    before.append(compile_steps([syntax.Assign([name], tree, tree.span)], context))
     return name
 
 
@@ -176,7 +172,7 @@ def _simple(tree: Any, context: Context) -> Steps:
     """A statement whose expressions yield: first these, then the statement."""
     before: list[Steps] = []
     made = copy(tree)
-    after: list[Callable[[Scope], Any]] = []
+    after: list[Steps] = []
     if isinstance(tree, syntax.AugAssign):
         target = copy(tree.target)
         for field in ("value", "index"):
@@ -184,9 +180,7 @@ def _simple(tree: Any, context: Context) -> Steps:
                 part = _hoisted(getattr(target, field), context, before)
                 setattr(target, field, _kept(part, context, before))
         made.target = _kept(target, context, before)  # read before the yield
-        after.append(
-            STATEMENTS[syntax.Assign](syntax.Assign([target], made.target, target.span), context)
-        )
+        after.append(compile_steps([syntax.Assign([target], made.target, target.span)], context))
     for field in tree.fields:
         part = getattr(tree, field)
         if field not in ("target", "targets") and isinstance(part, syntax.Node):
@@ -195,17 +189,7 @@ def _simple(tree: Any, context: Context) -> Steps:
         if isinstance(tree, syntax.Assign):
             made.value = _kept(made.value, context, before)
         made.targets = [_target(target, context, before) for target in tree.targets]
-    last = STATEMENTS[type(tree)](made, context)
-
-    def steps(scope: Scope) -> Generator[Any, Any, Any]:
-        for part in before:
-            yield from part(scope)
-        signal = last(scope)
-        for store in after:
-            store(scope)
-        return signal
-
-    return steps
+    return _in_turn([*before, as_steps(STATEMENTS[type(tree)](made, context)), *after])
 
 
 def _target(tree: Any, context: Context, before: list[Steps]) -> Any:
@@ -217,17 +201,11 @@ def _target(tree: Any, context: Context, before: list[Steps]) -> Any:
     return made
 
 
-def _value(tree: syntax.Node, context: Context) -> Callable[[Scope], Generator[Any, Any, Any]]:
+def _value(tree: syntax.Node, context: Context) -> Steps:
     """The steps that give the value of an expression."""
     before: list[Steps] = []
     result = compile_expression(_hoisted(tree, context, before), context)
-
-    def steps(scope: Scope) -> Generator[Any, Any, Any]:
-        for part in before:
-            yield from part(scope)
-        return result(scope)
-
-    return steps
+    return _in_turn([*before, as_steps(result)])
 
 
 def outside_generator(error: AutodiffError) -> BaseException:
@@ -306,69 +284,11 @@ def _with(tree: syntax.With, context: Context) -> Steps:
         tree = syntax.With(tree.items[:1], [inner], tree.span)
     before: list[Steps] = []
     enter = entering([_hoisted(item, context, before) for item in tree.items], context)
-    body = compile_steps(tree.body, context)
-
-    def steps(scope: Scope) -> Generator[Any, None, Any]:
-        for part in before:
-            yield from part(scope)
-        entered = Entered()
-        try:
-            enter(scope, entered)
-            signal = yield from body(scope)
-        except AutodiffError as error:
-            if entered.leave(error):
-                return None
-            raise
-        except GeneratorExit:
-            entered.leave(_closing())
-            raise
-        entered.leave(None)
-        return signal
-
-    return steps
+    return _in_turn([*before, with_steps(enter, compile_steps(tree.body, context))])
 
 
 def _try(tree: syntax.Try, context: Context) -> Steps:
-    body = compile_steps(tree.body, context)
-    handlers = Handlers(tree, context)
-    answers = [compile_steps(h.body, context) for h in tree.handlers]
-    orelse = compile_steps(tree.orelse, context)
-    final = compile_steps(tree.final, context)
-
-    def guarded(scope: Scope) -> Generator[Any, None, Any]:
-        try:
-            signal = yield from body(scope)
-        except (AutodiffError, GeneratorExit) as problem:
-            error = problem if isinstance(problem, AutodiffError) else _closing()
-            chosen = -1 if ended(error) else handlers.choose(error, scope)
-            if chosen < 0:
-                raise
-            STATE.handled.append(error)
-            try:
-                return (yield from answers[chosen](scope))
-            finally:
-                STATE.handled.pop()
-                handlers.leave(chosen, scope)
-        return signal if signal is not None else (yield from orelse(scope))
-
-    def steps(scope: Scope) -> Generator[Any, None, Any]:
-        try:
-            signal = yield from guarded(scope)
-        except (AutodiffError, GeneratorExit) as error:
-            if ended(error):
-                raise
-            late = yield from final(scope)
-            if late is not None:
-                return late
-            raise
-        late = yield from final(scope)
-        return signal if late is None else late
-
-    return steps
-
-
-def _closing() -> AutodiffError:
-    return Raised(EXCEPTIONS["GeneratorExit"](), STATE.span)
+    return try_steps(tree, context, compile_steps)
 
 
 _SIMPLE = (

@@ -15,7 +15,7 @@ from ..errors.operand_labels import placed
 from ..syntax import tree as syntax
 from ..syntax.scoping import assigned_names, declared_global, yields
 from ..values.functions import Parameters, call_value
-from ..values.housekeeping import HOUSEKEEPING, MOST_MADE, count_step, ended
+from ..values.housekeeping import HOUSEKEEPING, MOST_MADE, count_step
 from ..values.iterators import Lazy
 from ..values.operations import iterate
 from ..values.providers import from_above, late
@@ -35,6 +35,7 @@ from .replay_gate import BREAK, CONTINUE, repeated
 
 Signal = Any
 RunStatement = Callable[[Scope], Signal]
+Steps = Callable[[Scope], Generator[Any, None, Signal]]  # of what has a `yield` inside
 
 
 class Returned:
@@ -58,6 +59,28 @@ def compile_block(trees: list[syntax.Node], context: Context) -> RunStatement:
             if signal is not None:
                 return signal
         return None
+
+    return run
+
+
+def as_steps(run: RunStatement) -> Steps:
+    """A block without `yield`, as steps."""
+
+    def steps(scope: Scope) -> Generator[Any, None, Signal]:
+        return run(scope)
+        yield
+
+    return steps
+
+
+def at_once(steps: Steps) -> RunStatement:
+    """The closure of steps without `yield`."""
+
+    def run(scope: Scope) -> Signal:
+        try:
+            return next(steps(scope))
+        except StopIteration as end:
+            return end.value
 
     return run
 
@@ -189,30 +212,6 @@ def _return(tree: syntax.Return, context: Context) -> RunStatement:
     return lambda scope: Returned(value_run(scope))
 
 
-def _with(tree: syntax.With, context: Context) -> RunStatement:
-    enter = from_above("runtime.context_managers.entering")(tree.items, context)
-    make = from_above("runtime.context_managers.Entered")
-    body = compile_block(tree.body, context)
-
-    def run(scope: Scope) -> Signal:
-        entered = make()
-        try:
-            enter(scope, entered)
-            signal = body(scope)
-        except AutodiffError as error:
-            if entered.leave(error):
-                return None
-            raise
-        except BaseException as error:
-            ended(error)
-            entered.leave(None)
-            raise
-        entered.leave(None)
-        return signal
-
-    return run
-
-
 # -- definitions ----------------------------------------------------------------------------------
 
 
@@ -325,7 +324,7 @@ STATEMENTS: dict[type, Callable[[Any, Context], RunStatement]] = {
     syntax.Continue: lambda tree, context: lambda scope: CONTINUE,
     syntax.Pass: _pass,
     syntax.Return: _return,
-    syntax.With: _with,
+    syntax.With: late("runtime.context_managers.compile_with"),
     syntax.Assert: late("runtime.assertions.compile_assert"),
     syntax.Raise: late("runtime.exception_statements.compile_raise"),
     syntax.Try: late("runtime.exception_statements.compile_try"),

@@ -19,6 +19,7 @@ from ...errors import (
     Diagnostic,
 )
 from ...graph.params import BindError
+from ...graph.state import STATE
 from ...source import Span
 from ..errors.pytorch_words import HINTS, said
 from .formatting import represent, text
@@ -195,6 +196,11 @@ def caught(error: AutodiffError, wanted: list[UserClass]) -> ErrorValue | None:
             value: ErrorValue = cls(*((_words(error, cls.name),) if given is None else given))
             return value
     return None
+
+
+def closing() -> Raised:
+    """What a generator that is closed raises where it stands."""
+    return Raised(EXCEPTIONS["GeneratorExit"](), STATE.span)
 
 
 def is_stop(error: AutodiffError) -> bool:
