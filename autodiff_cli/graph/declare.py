@@ -2,7 +2,8 @@
 
 The decorated function gives name, signature and documentation. For composites and functions its
 body is the definition in graph ops; for the other kinds it is empty and the decorator's first
-argument is the kernel, `kernel(*args)` with arrays in place of nodes.
+argument is the kernel, `kernel(*args)` with arrays in place of nodes. With `like=` the signature
+is that of another op; `more=` has parameters that several ops take after their own.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ def _declare(
         op = Op(options.pop("key", key), kind)
         op.name = options.pop("name", op.key)
         op.doc = (function.__doc__ or "").strip()
-        op.declare_params(_params(function))
+        own = options.pop("like").params if "like" in options else _params(function)
+        op.declare_params((*own, *options.pop("more", ())))
         op.kernel = kernel
         *_, op.package, op.family = ("", *function.__module__.split("."))
         op.aliases = tuple(options.pop("aliases", ()))
@@ -112,19 +114,16 @@ def row_words(text: str) -> dict[str, tuple[list[str], str]]:
     return words
 
 
-def unary_rows(module: str, text: str, **common: Any) -> Callable[..., Op]:
-    """A function that declares a pointwise op of `input` in the table of `module`, from its key,
-    kernel, slope, samples and options beside the `common` ones; `text` has its words."""
+def rows(form: Callable[..., Any], text: str, **common: Any) -> Callable[..., Op]:
+    """A function that declares a pointwise op of the signature of `form`, in the table of its
+    module, from a key, kernel, slope, samples and options beside the `common` ones; `text` has the
+    words."""
     words = row_words(text)
 
     def declare(key: str, kernel: Any, vjp: Any, samples: Any, **options: Any) -> Op:
-        def unary(input: Tensor):  # type: ignore[no-untyped-def]  # the form of a block
-            pass
-
-        aliases, unary.__doc__ = words[key]
-        unary.__module__ = module
+        aliases, form.__doc__ = words[key]
         options = {**common, **options, "key": key, "vjp": vjp, "aliases": aliases}
-        return pointwise(kernel, samples=samples, **options)(unary)
+        return pointwise(kernel, samples=samples, **options)(form)
 
     return declare
 
@@ -233,5 +232,5 @@ __all__ = [
     "pointwise",
     "reduction",
     "row_words",
-    "unary_rows",
+    "rows",
 ]

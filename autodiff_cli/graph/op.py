@@ -20,7 +20,8 @@ from .dtypes import BOOL, FLOAT16, FLOAT32, INT64, result_dtype
 from .kinds import Kind, Promote
 from .node import Node, Shape
 from .params import REQUIRED, BindError
-from .sizes import ENDLESS, FITTING, MAX_DIMS, broadcast, check_size, too_many_dims
+from .shapes import broadcast_shapes
+from .sizes import ENDLESS, FITTING, MAX_DIMS, check_size, too_many_dims
 from .state import STATE
 from .symbolic_numbers import Given, Varying
 from .walk import walk
@@ -256,7 +257,7 @@ class Op(Declared):
             or (promote is not SAME and (promote is not FLOAT or dtype.kind != "f"))
         ):
             if y.shape != shape and y.shape:
-                shape = broadcast([x, y]) if shape else y.shape
+                shape = broadcast_shapes(shape, y.shape) if shape else y.shape
             x, y, dtype = self._promoted(x, y)
         if shape and FITTING.get(shape, ENDLESS) > STATE.max_bytes:
             check_size(shape, dtype)
@@ -323,7 +324,7 @@ class Op(Declared):
             shape = nodes[0].shape
             for node in nodes:
                 if node.shape != shape:
-                    shape = broadcast(nodes)
+                    shape = broadcast_shapes(*[n.shape for n in nodes])
                     break
             common = self._common_dtype(bound)
         promote = self.promote

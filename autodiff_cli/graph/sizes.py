@@ -1,4 +1,4 @@
-"""Sizes of tensors: what shapes have in common, and what would be too large."""
+"""Sizes of tensors: what would be too large, and what does not fit together."""
 
 from __future__ import annotations
 
@@ -74,22 +74,6 @@ def bytes_text(n: float) -> str:
         return f"{n:.0f} bytes"
     power = min(int(log2(n)) // 10, len(units))
     return f"{n / 1024**power:.1f} {units[power - 1]}"
-
-
-def broadcast(nodes: list[Node]) -> Shape:
-    """The common shape of operands; E302 when there is none."""
-    ndim = max(len(node.shape) for node in nodes)
-    out = [1] * ndim
-    for node in nodes:
-        offset = ndim - len(node.shape)
-        for i, size in enumerate(node.shape):
-            if size != 1:
-                at = offset + i
-                if out[at] == 1:
-                    out[at] = size
-                elif out[at] != size:
-                    raise cannot_broadcast([n.shape for n in nodes])
-    return tuple(out)
 
 
 def cannot_broadcast(shapes: list[Shape]) -> AutodiffError:

@@ -14,7 +14,7 @@ from ...errors import fault
 from ...graph.declare import Dim, Dims, Dtype, Ints, Mask, Scalar, Tensor, function
 from ...graph.dtypes import BOOL, FLOAT32, INT64, is_float
 from ...graph.op import cast, number
-from ...graph.params import to_dims
+from ...graph.params import Param, to_dims
 from ...graph.registry import F
 from ...graph.samples import Bad, S, bools, t
 from ...graph.shapes import dims_of
@@ -59,21 +59,26 @@ def _converted(input, dtype):
     return input if dtype is None else cast(input, dtype)
 
 
+MASKED = (
+    Param("dtype", "Dtype | None", None, True),
+    Param("mask", "Mask | None", None, True),
+)
+REDUCING = (Param("keepdim", "bool", False, True), *MASKED)
 MASK = bools(2, 3, values=[[True, False, True], [True, True, True]])
 REDUCED = [S(t(2, 3), mask=MASK), S(t(2, 3), 1, mask=MASK), S(t(2, 3), 0, keepdim=True), S(t())]
 MISFIT = [Bad("E302", t(2, 3), mask=bools(2, 2)), Bad("E308", t(3), mask=bools(2, 3))]
 
 
 def _declare_reduction(name, reduce, text):
-    @function(name=f"masked.{name}", key=f"masked_{name}", samples=REDUCED, errors=MISFIT)
-    def body(
-        input: Tensor,
-        dim: Dims | None = None,
-        *,
-        keepdim: bool = False,
-        dtype: Dtype | None = None,
-        mask: Mask | None = None,
-    ):
+    @function(
+        name=f"masked.{name}",
+        key=f"masked_{name}",
+        samples=REDUCED,
+        errors=MISFIT,
+        more=REDUCING,
+    )
+    def body(input: Tensor, dim: Dims | None = None, *more):
+        keepdim, dtype, mask = more
         return reduce(_converted(input, dtype), _all_dims(input, dim), keepdim, mask)
 
     body.doc = f"{text} over `dim` of the elements that `mask` keeps."
@@ -116,16 +121,10 @@ for _row in (
     _declare_reduction(*_row)
 
 
-@function(name="masked.prod", samples=REDUCED, errors=MISFIT)
-def masked_prod(
-    input: Tensor,
-    dim: Ints | None = None,
-    *,
-    keepdim: bool = False,
-    dtype: Dtype | None = None,
-    mask: Mask | None = None,
-):
+@function(name="masked.prod", samples=REDUCED, errors=MISFIT, more=REDUCING)
+def masked_prod(input: Tensor, dim: Ints | None = None, *more):
     """Product over `dim` of the elements that `mask` keeps."""
+    keepdim, dtype, mask = more
     x = kept(_converted(input, dtype), mask, 1)
     if not x.shape:
         return x if dim in (None, ()) else F.prod(x, dim, keepdim)
@@ -139,15 +138,10 @@ def _declare_arg(name, pick, neutral, word):
         name=f"masked.{name}",
         key=f"masked_{name}",
         samples=[S(t(2, 3), 1, mask=MASK), S(t(2, 3), mask=MASK)],
+        more=REDUCING,
     )
-    def body(
-        input: Tensor,
-        dim: Dim | None = None,
-        *,
-        keepdim: bool = False,
-        dtype: Dtype | None = None,
-        mask: Mask | None = None,
-    ):
+    def body(input: Tensor, dim: Dim | None = None, *more):
+        keepdim, dtype, mask = more
         x = _converted(input, dtype)
         return cast(getattr(F, pick)(kept(x, mask, neutral(x)), dim, keepdim), x.dtype)
 
@@ -158,16 +152,10 @@ _declare_arg("argmax", "argmax", _lowest, "largest")
 _declare_arg("argmin", "argmin", _highest, "smallest")
 
 
-@function(name="masked.median", samples=[S(t(2, 3), 1, mask=MASK)])
-def masked_median(
-    input: Tensor,
-    dim: Dim = -1,
-    *,
-    keepdim: bool = False,
-    dtype: Dtype | None = None,
-    mask: Mask | None = None,
-):
+@function(name="masked.median", samples=[S(t(2, 3), 1, mask=MASK)], more=REDUCING)
+def masked_median(input: Tensor, dim: Dim = -1, *more):
     """Median along `dim` of the elements that `mask` keeps; nan if there are none."""
+    keepdim, dtype, mask = more
     x = _converted(input, dtype)
     x = x if is_float(x.dtype) else cast(x, STATE.default_dtype)
     return F.nanmedian_dim(kept(x, mask, nan), dim, keepdim)[0]
@@ -176,17 +164,11 @@ def masked_median(
 @function(
     name="masked.norm",
     samples=[S(t(2, 3), 2.0, 1, mask=MASK), S(t(2, 3), -inf, mask=MASK), S(t(2, 3), 1.0)],
+    more=REDUCING,
 )
-def masked_norm(
-    input: Tensor,
-    ord: Scalar = 2.0,
-    dim: Dims | None = None,
-    *,
-    keepdim: bool = False,
-    dtype: Dtype | None = None,
-    mask: Mask | None = None,
-):
+def masked_norm(input: Tensor, ord: Scalar = 2.0, dim: Dims | None = None, *more):
     """Norm of order `ord` over `dim` of the elements that `mask` keeps."""
+    keepdim, dtype, mask = more
     x = kept(input, mask, inf if ord == -inf else 0)
     return F.vector_norm(x, ord, _all_dims(input, dim), keepdim, dtype=dtype)
 
@@ -213,18 +195,10 @@ def _declare_variance(name, finish, text):
         name=f"masked.{name}",
         key=f"masked_{name}",
         samples=[*REDUCED[:3], S(t(2, 3), 1, False, mask=MASK), S(t(2, 3), correction=0)],
+        more=(Param("correction", "Scalar | None", None, True), *REDUCING),
     )
-    def body(
-        input: Tensor,
-        dim: Dims | None = None,
-        unbiased: bool | None = None,
-        *,
-        correction: Scalar | None = None,
-        keepdim: bool = False,
-        dtype: Dtype | None = None,
-        mask: Mask | None = None,
-    ):
-        return finish(_variance(input, dim, unbiased, correction, keepdim, dtype, mask))
+    def body(input: Tensor, dim: Dims | None = None, unbiased: bool | None = None, *more):
+        return finish(_variance(input, dim, unbiased, *more))
 
     body.doc = f"{text} over `dim` of the elements that `mask` keeps."
 
@@ -246,8 +220,9 @@ LEFT_OUT = [S(t(2, 3), 1, mask=MASK, order=0, because=INFINITE), *ALONG[1:]]
 def _declare_along(name, apply, neutral, text):
     samples = LEFT_OUT if name == "log_softmax" else ALONG
 
-    @function(name=f"masked.{name}", key=f"masked_{name}", samples=samples)
-    def body(input: Tensor, dim: Dim, *, dtype: Dtype | None = None, mask: Mask | None = None):
+    @function(name=f"masked.{name}", key=f"masked_{name}", samples=samples, more=MASKED)
+    def body(input: Tensor, dim: Dim, *more):
+        dtype, mask = more
         x = _converted(input, dtype)
         return getattr(F, apply)(kept(x, mask, neutral), dim)
 

@@ -240,27 +240,18 @@ def _reduced(out, places, values, reduce, include_self):
         out[...] = out / count if out.dtype.kind == "f" else out // count
 
 
-class _Places:
-    """How a reduction reads, adds to, clears and reduces the places of its index."""
-
-    def __init__(self, key: str, read: Any, add: Any, clear: Any):
-        self.key = key
-        self.read = read
-        self.add = add
-        self.clear = clear
-
-
-def _reduce_back(places, g, out, input, dim, index, src, reduce, include_self):
-    """The rule of scatter_reduce and index_reduce, by kind of reduction."""
+def _reduce_back(combine, take, put, clear, g, out, input, dim, index, src, reduce, include_self):
+    """The rule of scatter_reduce and index_reduce, by kind of reduction: how each combines, reads,
+    adds to and clears the places of its index."""
 
     def reduced(x, s):
-        return getattr(F, places.key)(x, dim, index, s, reduce, include_self=include_self)
+        return combine(x, dim, index, s, reduce, include_self=include_self)
 
     def read(x):
-        return places.read(x, dim, index)
+        return take(x, dim, index)
 
     def add(x, s):
-        return places.add(x, dim, index, s)
+        return put(x, dim, index, s)
 
     none = zeros(input)
     ones = F.expand(number(1.0, g.dtype), src.shape)
@@ -282,7 +273,7 @@ def _reduce_back(places, g, out, input, dim, index, src, reduce, include_self):
         hit = F.where(F.eq(src, read(out)), ones, 0.0)
         share = g / add(own, hit)
         to_self, to_src = own * share, hit * read(share)
-    return (to_self if include_self else places.clear(to_self, dim, index)), None, to_src
+    return (to_self if include_self else clear(to_self, dim, index, 0.0)), None, to_src
 
 
 _SCATTER_REDUCE = ("sum", "prod", "mean", "amax", "amin")
@@ -323,13 +314,12 @@ def scatter_reduce(
 
 @scatter_reduce.vjp
 def _(g, out, input, dim, index, src, reduce, include_self):
-    places = _Places(
-        "scatter_reduce", F.gather, F.scatter_add, lambda x, d, i: F.scatter_value(x, d, i, 0.0)
-    )
+    places = F.scatter_reduce, F.gather, F.scatter_add, F.scatter_value
     used = src
     for d, size in enumerate(index.shape):
         used = F.slice(used, d, 0, size) if used.shape[d] != size else used
-    to_self, _, to_src = _reduce_back(places, g, out, input, dim, index, used, reduce, include_self)
+    rest = used, reduce, include_self
+    to_self, _, to_src = _reduce_back(*places, g, out, input, dim, index, *rest)
     return to_self, None, _to_source(to_src, src)
 
 
@@ -395,15 +385,15 @@ def _row_key(out, dim, index):
     return np.reshape(out, out.shape or (1,)), key_of(dim, np.reshape(index, -1))
 
 
-def _rows_copied(x, dim, index, source):
+def _rows_written(x, dim, index, value):
     out = np.array(x, copy=True, order="C")
     rows, key = _row_key(out, dim, index)
-    rows[key] = np.reshape(source, source.shape or (1,))
+    rows[key] = np.reshape(value, np.shape(value) or (1,))
     return out
 
 
 @movement(
-    _rows_copied,
+    _rows_written,
     inplace=True,
     shape=_index_copy_shape,
     samples=[
@@ -435,33 +425,29 @@ def _index_fill_shape(input, dim, index, value):
     return input.shape, input.dtype
 
 
-def _rows_filled(x, dim, index, value):
-    out = np.array(x, copy=True, order="C")
-    rows, key = _row_key(out, dim, index)
-    rows[key] = value
-    return out
+_FILLED: dict[str, Any] = {
+    "public": False,
+    "shape": _index_fill_shape,
+    "counterpart": "index_fill",
+}
 
 
 @movement(
-    _rows_filled,
-    public=False,
+    _rows_written,
     grad_fn="IndexFillBackward0",
-    shape=_index_fill_shape,
     vjp=lambda g, out, input, dim, index, value: (F.index_fill_number(g, dim, index, 0.0), None),
     samples=[S(t(3, 2), 0, ints(2), 1.5)],
-    counterpart="index_fill",
+    **_FILLED,
 )
 def index_fill_number(input: Tensor, dim: Dim, index: Mask, value: Scalar):
     """`input` with a number in the slices of the index."""
 
 
 @movement(
-    _rows_filled,
-    public=False,
+    _rows_written,
     grad_fn="IndexFillBackward1",
-    shape=_index_fill_shape,
     samples=[S(t(3, 2), 0, ints(2), t())],
-    counterpart="index_fill",
+    **_FILLED,
 )
 def index_fill_tensor(input: Tensor, dim: Dim, index: Mask, value: Tensor):
     """`input` with a 0-d tensor in the slices of the index."""
@@ -524,10 +510,5 @@ def index_reduce(
 
 @index_reduce.vjp
 def _(g, out, *args):
-    places = _Places(
-        "index_reduce",
-        F.index_select,
-        F.index_add,
-        lambda x, d, i: F.index_fill_number(x, d, i, 0.0),
-    )
-    return _reduce_back(places, g, out, *args)
+    places = F.index_reduce, F.index_select, F.index_add, F.index_fill_number
+    return _reduce_back(*places, g, out, *args)

@@ -306,7 +306,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Scalar = 1, alpha:
     inplace=True,
     samples=[S(t(2), t(2, 3), t(3)), S(t(1), t(2, 3), t(3), beta=0.5, alpha=2)],
     errors=[Bad("E301", t(2), t(2, 3), t(2))],
-    phrase="the sum passes on times beta; product rule of matrices times alpha",
+    phrase=addmm.phrase,
 )
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1):
     """`beta * input + alpha * (mat @ vec)`; `input` broadcasts."""
@@ -341,6 +341,7 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, a
 
 
 @composite(
+    like=addbmm,
     inplace=True,
     samples=[
         S(t(3, 2, 2), t(3, 2, 3), t(3, 3, 2)),
@@ -349,7 +350,7 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, a
     errors=[Bad("E301", t(3, 2, 2), t(3, 2, 3), t(3, 2, 3))],
     phrase="the sum passes on times beta; product rule of matrices times alpha",
 )
-def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1):
+def baddbmm(input, batch1, batch2, beta, alpha):
     """`beta * input + alpha * bmm(batch1, batch2)`; `input` broadcasts."""
     return _sum_of("baddbmm", input, F.bmm(batch1, batch2), beta, alpha)
 

@@ -11,7 +11,7 @@ from ...graph.op import constant
 from ...graph.registry import F
 from ...graph.samples import Bad, S, t
 from ...graph.shapes import count
-from ...graph.state import STATE
+from ..kernels.rules import random_stream
 from ..kernels.windows import lead_shape, spread
 
 NN = "nn.functional."
@@ -75,14 +75,6 @@ def fractional_maximum(input: Tensor, samples: Tensor, kernel: Any, sizes: Any):
     return F.reshape(values, indices.shape), indices
 
 
-def _drawn(name, shape, dtype):
-    """Random fractions from the program's generator."""
-    generator = STATE.default_generator
-    if generator is None:
-        raise fault("E203 program-no-random-numbers", name)
-    return constant(generator.rand(shape, dtype=dtype))
-
-
 def _declare_fractional(n):
     name = f"fractional_max_pool{n}d"
     shape = (1, 1, 5, 4, 4)[: n + 2]
@@ -123,7 +115,7 @@ def _declare_fractional(n):
         batch = (1, *lead) if len(lead) == 1 else lead
         samples = _random_samples
         if samples is None:
-            samples = _drawn(name, (*batch, n), input.dtype)
+            samples = constant(random_stream().rand((*batch, n), dtype=input.dtype))
         wanted = (*batch, n)
         if samples.dtype != input.dtype:
             raise fault("E307 random-samples-need-dtype", name, input.dtype, samples.dtype)

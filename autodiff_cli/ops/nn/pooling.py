@@ -14,6 +14,7 @@ import numpy as np
 from ...errors import fail, fault
 from ...graph.declare import Any, Flag, Ints, Tensor, composite, function, opaque
 from ...graph.dtypes import INT64
+from ...graph.params import Param
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.shapes import count
@@ -207,33 +208,32 @@ _WHOLE = {
 }
 
 
-def _declare_max_pool(n, suffix, doc, **options):
+def _declare_max_pool(n):
     """`max_pool2d`, and `max_pool2d_with_indices`, which gives these whatever is asked."""
     plain = f"max_pool{n}d"
-    name = plain + suffix
-
-    @function(key=name, name=NN + name, aliases=[name], **options)
-    def pool(
-        input: Tensor,
-        kernel_size: Ints,
-        stride: Ints | None = None,
-        padding: Ints = 0,
-        dilation: Ints = 1,
-        ceil_mode: bool = False,
-        return_indices: Flag = bool(suffix),
-    ):
-        rules = _window_rules(
-            plain, "max", input, n, kernel_size, stride, padding, dilation, ceil_mode
-        )
-        return _maxima(input, rules, return_indices or suffix)
-
-    pool.doc = doc
-
-
-def _declare_max_pools(n):
     shape = (1, 2, 5, 4, 3)[: n + 2]
-    _declare_max_pool(
-        n,
+
+    def declare(suffix, doc, **options):
+        name = plain + suffix
+
+        @function(key=name, name=NN + name, aliases=[name], **options)
+        def pool(
+            input: Tensor,
+            kernel_size: Ints,
+            stride: Ints | None = None,
+            padding: Ints = 0,
+            dilation: Ints = 1,
+            ceil_mode: bool = False,
+            return_indices: Flag = bool(suffix),
+        ):
+            rules = _window_rules(
+                plain, "max", input, n, kernel_size, stride, padding, dilation, ceil_mode
+            )
+            return _maxima(input, rules, return_indices or suffix)
+
+        pool.doc = doc
+
+    declare(
         "",
         f"Maxima of windows over the last {n} dim{'s' * (n > 1)}; the first of equal ones counts.",
         samples=[
@@ -247,8 +247,8 @@ def _declare_max_pools(n):
             Bad("E308", t(*shape), 9),
         ],
     )
-    doc = f"`max_pool{n}d` and the flat positions of the maxima."
-    _declare_max_pool(n, "_with_indices", doc, samples=[S(t(*shape), 2)])
+    doc = f"`{plain}` and the flat positions of the maxima."
+    declare("_with_indices", doc, samples=[S(t(*shape), 2)])
 
 
 def _adaptive_rules(name, input, n, output_size):
@@ -342,53 +342,22 @@ def mean_windows(input: Tensor, rules: Any, divisor: float | None = None):
     return total if divisor is None else total / divisor
 
 
-def _mean_pool(name, n, input, kernel_size, stride, padding, ceil_mode, pads, divisor):
-    if divisor == 0:
-        raise fail("E309", f"`{name}` cannot divide by divisor_override=0", help="leave it out")
-    kind = "mean" if divisor is None else "sum"
-    rules = _window_rules(name, kind, input, n, kernel_size, stride, padding, 1, ceil_mode)
-    if divisor is None:
-        rules = tuple((*rule, pads) for rule in rules)
-    return _pooled(input, rules, lambda x, rules: F.mean_windows(x, rules, divisor))
-
-
-@function(
-    name=NN + "avg_pool1d",
-    aliases=["avg_pool1d"],
-    samples=[
-        S(t(1, 2, 5), 2),
-        S(t(2, 5), 3, 2, 1, count_include_pad=False),
-        S(t(1, 5), 2, ceil_mode=True),
-    ],
-    errors=[Bad("E308", t(2), 2), Bad("E309", t(1, 5), 2, padding=2)],
-)
-def avg_pool1d(
-    input: Tensor,
-    kernel_size: Ints,
-    stride: Ints | None = None,
-    padding: Ints = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-):
-    """Means of windows over the last dim."""
-    return _mean_pool(
-        "avg_pool1d", 1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None
-    )
-
-
 def _declare_avg_pool(n):
     name = f"avg_pool{n}d"
     shape = (1, 2, 5, 4, 3)[: n + 2]
+    divided: Any = {"divisor_override": 3} if n > 1 else {}
 
     @function(
         key=name,
         name=NN + name,
+        aliases=[name] if n == 1 else [],
         samples=[
             S(t(*shape), 2),
             S(t(*shape[1:]), 3, 2, 1, count_include_pad=False),
-            S(t(*shape), 2, ceil_mode=True, divisor_override=3),
+            S(t(*(shape if n > 1 else (1, 5))), 2, ceil_mode=True, **divided),
         ],
-        errors=[Bad("E308", t(2), 2)],
+        errors=[Bad("E308", t(2), 2), *[Bad("E309", t(1, 5), 2, padding=2)][: n == 1]],
+        more=(Param("divisor_override", "int | None", None, False),) if n > 1 else (),
     )
     def pool(
         input: Tensor,
@@ -397,21 +366,22 @@ def _declare_avg_pool(n):
         padding: Ints = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
-        divisor_override: int | None = None,
+        *divisor,
     ):
-        return _mean_pool(
-            name,
-            n,
-            input,
-            kernel_size,
-            stride,
-            padding,
-            ceil_mode,
-            count_include_pad,
-            divisor_override,
-        )
+        found = divisor[0] if divisor else None
+        if found == 0:
+            raise fail("E309", f"`{name}` cannot divide by divisor_override=0", help="leave it out")
+        kind = "mean" if found is None else "sum"
+        rules = _window_rules(name, kind, input, n, kernel_size, stride, padding, 1, ceil_mode)
+        if found is None:
+            rules = tuple((*rule, count_include_pad) for rule in rules)
+        return _pooled(input, rules, lambda x, rules: F.mean_windows(x, rules, found))
 
-    pool.doc = f"Means of windows over the last {n} dims; the divisor may be given."
+    pool.doc = (
+        f"Means of windows over the last {n} dims; the divisor may be given."
+        if n > 1
+        else "Means of windows over the last dim."
+    )
 
 
 def _declare_lp_pool(n):
@@ -446,8 +416,7 @@ def _declare_lp_pool(n):
 
 
 for _n in (1, 2, 3):
-    _declare_max_pools(_n)
+    _declare_max_pool(_n)
     _declare_adaptive(_n)
-    _declare_lp_pool(_n)
-for _n in (2, 3):
     _declare_avg_pool(_n)
+    _declare_lp_pool(_n)

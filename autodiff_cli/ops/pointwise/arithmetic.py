@@ -402,36 +402,27 @@ def hypot(input: Tensor, other: Tensor):
     """`sqrt(input**2 + other**2)` without overflow; nan slopes at (0, 0)."""
 
 
-@pointwise(
-    np.logaddexp,
-    check=lambda input, other: require_some_float("logaddexp", input, other),
-    inplace=False,
-    samples=[S(t(2, 3), t(3)), S(t(), t(2))],
-    properties=frozenset({"saturates"}),
-)
-def logaddexp(input: Tensor, other: Tensor):
-    """`log(exp(input) + exp(other))` without overflow."""
+def _declare_log_sum(name, kernel, power, doc):
+    @pointwise(
+        kernel,
+        key=name,
+        check=lambda input, other: require_some_float(name, input, other),
+        inplace=False,
+        samples=[S(t(2, 3), t(3)), S(t(), t(2))],
+        properties=frozenset({"saturates"}),
+        vjp=lambda g, out, input, other: (
+            g / (1 + power(other - input)),
+            g / (1 + power(input - other)),
+        ),
+    )
+    def log_sum(input: Tensor, other: Tensor):
+        pass
+
+    log_sum.doc = f"`{doc}` without overflow."
 
 
-@logaddexp.vjp
-def _(g, out, input, other):
-    return g / (1 + F.exp(other - input)), g / (1 + F.exp(input - other))
-
-
-@pointwise(
-    np.logaddexp2,
-    check=lambda input, other: require_some_float("logaddexp2", input, other),
-    inplace=False,
-    samples=[S(t(2, 3), t(3)), S(t(), t(2))],
-    properties=frozenset({"saturates"}),
-)
-def logaddexp2(input: Tensor, other: Tensor):
-    """`log2(2**input + 2**other)` without overflow."""
-
-
-@logaddexp2.vjp
-def _(g, out, input, other):
-    return g / (1 + F.pow(2, other - input)), g / (1 + F.pow(2, input - other))
+_declare_log_sum("logaddexp", np.logaddexp, lambda x: F.exp(x), "log(exp(input) + exp(other))")
+_declare_log_sum("logaddexp2", np.logaddexp2, lambda x: F.pow(2, x), "log2(2**input + 2**other)")
 
 
 @pointwise(

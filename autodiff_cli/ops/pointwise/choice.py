@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import fail, fault
-from ...graph.declare import Mask, Tensor, function, pointwise
+from ...graph.declare import Mask, Tensor, function, pointwise, rows
 from ...graph.op import cast
 from ...graph.registry import F
 from ...graph.samples import Bad, S, bools, t
@@ -135,60 +135,51 @@ TIES = (
 )
 
 
-def _shared(g, input, other, not_input, not_other):
-    """Cotangents of a choice between two: half each where they are equal."""
-    half = F.where(F.eq(input, other), g / 2, g)
-    return F.where(not_input, 0, half), F.where(not_other, 0, half)
-
-
 def _distance(input, other):
     return F.abs(input - other)
 
 
-@pointwise(
-    np.maximum, samples=TIES, inplace=False, kink=_distance, properties=frozenset({"selects"})
+def _first(chosen):
+    """Cotangents where the first is chosen, and where the other is not a number."""
+
+    def vjp(g, out, input, other):
+        first = F.logical_or(chosen(input, other), F.isnan(other))
+        return F.where(first, g, 0), F.where(first, 0, g)
+
+    return vjp
+
+
+def _shared(beyond):
+    """Half the cotangent each where the two are equal; the other's where that is `beyond`."""
+
+    def vjp(g, out, input, other):
+        half = F.where(F.eq(input, other), g / 2, g)
+        return F.where(beyond(input, other), 0, half), F.where(beyond(other, input), 0, half)
+
+    return vjp
+
+
+def _two(input: Tensor, other: Tensor):
+    pass
+
+
+_extreme = rows(
+    _two,
+    """
+    maximum: The larger of two elements, nan if one is nan; equal elements share the slope.
+    minimum: The smaller of two elements, nan if one is nan; equal elements share the slope.
+    fmax: The larger of two elements, the other one if one is nan; the first has the slope of ties.
+    fmin: The smaller of two elements, the other one if one is nan; the first has the slope of ties.
+    """,
+    inplace=False,
+    kink=_distance,
+    properties=frozenset({"selects"}),
 )
-def maximum(input: Tensor, other: Tensor):
-    """The larger of two elements, nan if one is nan; equal elements share the slope."""
 
-
-@maximum.vjp
-def _(g, out, input, other):
-    return _shared(g, input, other, F.lt(input, other), F.lt(other, input))
-
-
-@pointwise(
-    np.minimum, samples=TIES, inplace=False, kink=_distance, properties=frozenset({"selects"})
-)
-def minimum(input: Tensor, other: Tensor):
-    """The smaller of two elements, nan if one is nan; equal elements share the slope."""
-
-
-@minimum.vjp
-def _(g, out, input, other):
-    return _shared(g, input, other, F.gt(input, other), F.gt(other, input))
-
-
-@pointwise(np.fmax, samples=TIES, inplace=False, kink=_distance, properties=frozenset({"selects"}))
-def fmax(input: Tensor, other: Tensor):
-    """The larger of two elements, the other one if one is nan; the first has the slope of ties."""
-
-
-@fmax.vjp
-def _(g, out, input, other):
-    first = F.logical_or(F.ge(input, other), F.isnan(other))
-    return F.where(first, g, 0), F.where(first, 0, g)
-
-
-@pointwise(np.fmin, samples=TIES, inplace=False, kink=_distance, properties=frozenset({"selects"}))
-def fmin(input: Tensor, other: Tensor):
-    """The smaller of two elements, the other one if one is nan; the first has the slope of ties."""
-
-
-@fmin.vjp
-def _(g, out, input, other):
-    first = F.logical_or(F.le(input, other), F.isnan(other))
-    return F.where(first, g, 0), F.where(first, 0, g)
+_extreme("maximum", np.maximum, _shared(lambda x, y: F.lt(x, y)), TIES)
+_extreme("minimum", np.minimum, _shared(lambda x, y: F.gt(x, y)), TIES)
+_extreme("fmax", np.fmax, _first(lambda x, y: F.ge(x, y)), TIES)
+_extreme("fmin", np.fmin, _first(lambda x, y: F.le(x, y)), TIES)
 
 
 # -- bounds ----------------------------------------------------------------------------------------
@@ -260,39 +251,21 @@ def _bound(key, kernel, inside, outside, doc):
         pass
 
     def vjp(g, out, input, bound):
-        return (
-            F.where(inside(input, bound), g, 0),
-            F.where(outside(input, bound), g, 0) if bound.requires_grad else None,
-        )
-
-    def name(input, bound):
-        return f"Clamp{key[6:].capitalize()}Backward{0 if bound.weak else 1}"
+        to_bound = F.where(outside(input, bound), g, 0) if bound.requires_grad else None
+        return F.where(inside(input, bound), g, 0), to_bound
 
     function = bounded if key == "clamp_min" else bounded_above
-    function.__doc__ = doc
-    samples = [S(t(2, 3), 0.5), S(t(2, 3), t(3))]
+    function.__doc__ = f"Elements not {doc}; the slope at the bound is 1."
     pointwise(
         kernel,
         key=key,
         vjp=vjp,
-        grad_fn=name,
-        samples=samples,
+        grad_fn=lambda _, bound: f"Clamp{key[6:].capitalize()}Backward{0 if bound.weak else 1}",
+        samples=[S(t(2, 3), 0.5), S(t(2, 3), t(3))],
         kink=_distance,
         properties=frozenset({"clamps"}),
     )(function)
 
 
-_bound(
-    "clamp_min",
-    np.maximum,
-    lambda x, b: F.ge(x, b),
-    lambda x, b: F.lt(x, b),
-    "Elements not below `min`; the slope at the bound is 1.",
-)
-_bound(
-    "clamp_max",
-    np.minimum,
-    lambda x, b: F.le(x, b),
-    lambda x, b: F.gt(x, b),
-    "Elements not above `max`; the slope at the bound is 1.",
-)
+_bound("clamp_min", np.maximum, lambda x, b: F.ge(x, b), lambda x, b: F.lt(x, b), "below `min`")
+_bound("clamp_max", np.minimum, lambda x, b: F.le(x, b), lambda x, b: F.gt(x, b), "above `max`")

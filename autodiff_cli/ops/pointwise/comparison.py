@@ -12,15 +12,25 @@ from ...graph.declare import (
     function,
     opaque,
     pointwise,
-    row_words,
-    unary_rows,
+    rows,
 )
 from ...graph.dtypes import BOOL
 from ...graph.op import value_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, bools, ints, t
 
-_WORDS = row_words("""
+
+def _one(input: Tensor):
+    pass
+
+
+def _two(input: Tensor, other: Tensor):
+    pass
+
+
+_binary = rows(
+    _two,
+    """
     eq: Whether two elements are equal.
     ne not_equal: Whether two elements differ.
     lt less: Whether `input` is less than `other`.
@@ -35,10 +45,11 @@ _WORDS = row_words("""
     bitwise_xor: Bits set in exactly one; logical exclusive or of bools.
     bitwise_left_shift: Bits moved to the left: `input * 2 ** other`.
     bitwise_right_shift: Bits moved to the right: `input // 2 ** other`.
-""")
+""",
+)
 
-_unary = unary_rows(
-    __name__,
+_unary = rows(
+    _one,
     """
     logical_not: Whether an element is zero.
     bitwise_not: Every bit turned over; logical not of bools.
@@ -51,14 +62,6 @@ _unary = unary_rows(
     signbit: Whether an element has a minus sign.
 """,
 )
-
-
-def _binary(key, kernel, **options):
-    def binary(input: Tensor, other: Tensor):
-        pass
-
-    aliases, binary.__doc__ = _WORDS[key]
-    pointwise(kernel, key=key, aliases=aliases, **options)(binary)
 
 
 def _to_other(input, other):
@@ -80,8 +83,9 @@ for _key, _kernel in (
     _binary(
         _key,
         _kernel,
+        None,
+        [S(ints(2, 3), ints(3)), S(t(3), 0.5)],
         promote=Promote.BOOL,
-        samples=[S(ints(2, 3), ints(3)), S(t(3), 0.5)],
         kink=_to_other if _key in ("lt", "le", "gt", "ge") else None,
         errors=[Bad("E302", t(2, 3), t(2))],
     )
@@ -93,8 +97,9 @@ for _kernel in (np.logical_and, np.logical_or, np.logical_xor):
     _binary(
         _kernel.__name__,
         _kernel,
+        None,
+        [S(bools(2, 3), ints(3)), S(t(3), bools(3))],
         promote=Promote.LOGICAL,
-        samples=[S(bools(2, 3), ints(3)), S(t(3), bools(3))],
     )
 
 _unary("logical_not", np.logical_not, None, [S(bools(3)), S(ints(3))], promote=Promote.LOGICAL)
@@ -119,9 +124,10 @@ for _key, _kernel, _kinds in (
     _binary(
         _key,
         _kernel,
+        None,
+        [S(ints(3, high=9), 2), *([S(bools(3), bools(3))] if "b" in _kinds else ())],
         check=_check_bits(_key, _kinds),
         errors=[Bad("E307", t(2), t(2))],
-        samples=[S(ints(3, high=9), 2), *([S(bools(3), bools(3))] if "b" in _kinds else ())],
     )
 
 _unary(

@@ -80,11 +80,6 @@ def div_rounded(input: Tensor, other: Tensor, *, rounding_mode: str | None):
     raise fault("E205 rounding_mode-trunc", rounding_mode)
 
 
-def _flat(g, out, input, other):
-    """Both slopes are 0."""
-    return F.zeros_like(g), F.zeros_like(g)
-
-
 def _without_zeros(other):
     if other.dtype.kind in "iu" and not other.all():
         raise fail("E504", "integer division by zero", help="use floats: 1.0 / 0.0 is inf")
@@ -113,32 +108,26 @@ def _to_jump(input, other):
     return F.abs(quotient - F.round(quotient))
 
 
-@pointwise(
-    _towards_zero,
-    public=False,
-    check=_no_bool_quotient,
-    vjp=_flat,
-    grad_fn="DivBackward2",
-    samples=[S(t(3), t(3, low=0.5))],
-    kink=_to_jump,
-    counterpart=("div", lambda *args: (args, {"rounding_mode": "trunc"})),
-)
-def quotient_to_zero(input: Tensor, other: Tensor):
-    """Quotient without its fraction."""
+def _declare_rounded(key, kernel, mode, doc):
+    @pointwise(
+        kernel,
+        key=key,
+        public=False,
+        check=_no_bool_quotient,
+        vjp=lambda g, out, input, other: (F.zeros_like(g), F.zeros_like(g)),
+        grad_fn="DivBackward2",
+        samples=[S(t(3), t(3, low=0.5))],
+        kink=_to_jump,
+        counterpart=("div", lambda *args: (args, {"rounding_mode": mode})),
+    )
+    def rounded(input: Tensor, other: Tensor):
+        pass
+
+    rounded.doc = doc
 
 
-@pointwise(
-    _down,
-    public=False,
-    check=_no_bool_quotient,
-    vjp=_flat,
-    grad_fn="DivBackward2",
-    samples=[S(t(3), t(3, low=0.5))],
-    kink=_to_jump,
-    counterpart=("div", lambda *args: (args, {"rounding_mode": "floor"})),
-)
-def quotient_down(input: Tensor, other: Tensor):
-    """Quotient rounded down."""
+_declare_rounded("quotient_to_zero", _towards_zero, "trunc", "Quotient without its fraction.")
+_declare_rounded("quotient_down", _down, "floor", "Quotient rounded down.")
 
 
 @pointwise(

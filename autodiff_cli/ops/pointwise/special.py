@@ -15,8 +15,7 @@ from ...graph.declare import (
     composite,
     function,
     pointwise,
-    row_words,
-    unary_rows,
+    rows,
 )
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
@@ -52,8 +51,16 @@ def _incomplete(low, high):
     return edges
 
 
-_declared = unary_rows(
-    __name__,
+def _one(input: Tensor):
+    pass
+
+
+def _of_degree(input: Tensor, n: Tensor):
+    pass
+
+
+_declared = rows(
+    _one,
     """
     lgamma special.gammaln: Logarithm of the absolute value of the gamma function.
     digamma special.digamma special.psi: Derivative of `lgamma`.
@@ -450,20 +457,25 @@ def _airy(x):
     return np.where((x > 1e9) & (x < np.inf), 0.0, airy(x)[0]).astype(x.dtype)
 
 
-POLYNOMIALS = row_words("""
-    chebyshev_polynomial_t: Chebyshev polynomial of the first kind.
-    chebyshev_polynomial_u: Chebyshev polynomial of the second kind.
-    chebyshev_polynomial_v: Chebyshev polynomial of the third kind.
-    chebyshev_polynomial_w: Chebyshev polynomial of the fourth kind.
-    hermite_polynomial_h: Hermite polynomial of physics.
-    hermite_polynomial_he: Hermite polynomial of statistics.
-    laguerre_polynomial_l: Laguerre polynomial.
-    legendre_polynomial_p: Legendre polynomial.
-    shifted_chebyshev_polynomial_t: Chebyshev polynomial of the first kind on [0, 1].
-    shifted_chebyshev_polynomial_u: Chebyshev polynomial of the second kind on [0, 1].
-    shifted_chebyshev_polynomial_v: Chebyshev polynomial of the third kind on [0, 1].
-    shifted_chebyshev_polynomial_w: Chebyshev polynomial of the fourth kind on [0, 1].
-""")
+_by_degree = rows(
+    _of_degree,
+    """
+    special_chebyshev_polynomial_t: Chebyshev polynomial of the first kind.
+    special_chebyshev_polynomial_u: Chebyshev polynomial of the second kind.
+    special_chebyshev_polynomial_v: Chebyshev polynomial of the third kind.
+    special_chebyshev_polynomial_w: Chebyshev polynomial of the fourth kind.
+    special_hermite_polynomial_h: Hermite polynomial of physics.
+    special_hermite_polynomial_he: Hermite polynomial of statistics.
+    special_laguerre_polynomial_l: Laguerre polynomial.
+    special_legendre_polynomial_p: Legendre polynomial.
+    special_shifted_chebyshev_polynomial_t: Chebyshev polynomial of the first kind on [0, 1].
+    special_shifted_chebyshev_polynomial_u: Chebyshev polynomial of the second kind on [0, 1].
+    special_shifted_chebyshev_polynomial_v: Chebyshev polynomial of the third kind on [0, 1].
+    special_shifted_chebyshev_polynomial_w: Chebyshev polynomial of the fourth kind on [0, 1].
+    """,
+    inplace=False,
+    promote=Promote.FLOAT,
+)
 
 
 def _polynomial(name, find):
@@ -478,18 +490,8 @@ def _polynomial(name, find):
         out = find(scipy.special, whole, 2 * x - 1 if shifted else x)
         return np.where(order <= 0, order == 0, out).astype(x.dtype)  # degree 0 is 1, of NaN too
 
-    def polynomial(input: Tensor, n: Tensor):
-        pass
-
-    polynomial.__doc__ = POLYNOMIALS[name][1]
-    pointwise(
-        evaluate,
-        key=f"special_{name}",
-        name=f"special.{name}",
-        inplace=False,
-        promote=Promote.FLOAT,
-        samples=[S(t(3, low=0.1, high=0.9, grad=False), 3), S(t(3, grad=False), ints(3))],
-    )(polynomial)
+    samples = [S(t(3, low=0.1, high=0.9, grad=False), 3), S(t(3, grad=False), ints(3))]
+    _by_degree(f"special_{name}", evaluate, None, samples, name=f"special.{name}")
 
 
 def _half_order(special, n, x, sign):

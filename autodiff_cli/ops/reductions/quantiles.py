@@ -220,14 +220,7 @@ def quantile(
     return _quantile("quantile", False, input, q, dim, keepdim, interpolation)
 
 
-@function(samples=QUANTILES, errors=BAD_QUANTILES)
-def nanquantile(
-    input: Tensor,
-    q: Tensor,
-    dim: Dim | None = None,
-    keepdim: bool = False,
-    *,
-    interpolation: str = "linear",
-):
+@function(like=quantile, samples=QUANTILES, errors=BAD_QUANTILES)
+def nanquantile(input, q, dim, keepdim, interpolation):
     """Quantiles `q` (0 to 1) over `dim`, or over everything, of the elements that are not nan."""
     return _quantile("nanquantile", True, input, q, dim, keepdim, interpolation)

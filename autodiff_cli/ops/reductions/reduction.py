@@ -99,14 +99,13 @@ def sum_(
 
 
 @composite(
+    like=sum_,
     grad_fn=_name("MeanBackward0", "MeanBackward1"),
     samples=DIMS,
     errors=[Bad("E307", ints(3), words="int64")],
     phrase="every element gets an equal share of the upstream gradient",
 )
-def mean(
-    input: Tensor, dim: AllDims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None
-):
+def mean(input, dim, keepdim, dtype):
     """Mean over `dim`, or over everything; nan of no elements."""
     if dtype is None:
         require_float("mean", input, "RuntimeError")
@@ -134,13 +133,8 @@ def nansum(
     return F.sum(kept, dim, keepdim, dtype=dtype)
 
 
-@function(
-    samples=[S(t(2, 3)), S(t(2, 3), dim=1), S(t(3, values=[1.0, np.nan, 2.0]))],
-    errors=[Bad("E307", ints(3))],
-)
-def nanmean(
-    input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None
-):
+@function(like=nansum, samples=nansum.samples, errors=[Bad("E307", ints(3))])
+def nanmean(input, dim, keepdim, dtype):
     """Mean of the elements that are not nan."""
     require_float("nanmean", input, "RuntimeError")
     counted = F.sum(F.logical_not(F.isnan(F.detach(input))), dim, keepdim)
@@ -228,30 +222,25 @@ EXTREMES = [*DIMS, S(TIES, 1, order=0, because=JUMP), S(TIES, order=0, because=J
 EMPTY = [Bad("E308", t(0), words="empty"), Bad("E308", t(2, 0), dim=1, words="dim 1")]
 
 
-@reduction(
-    lambda x, dim, keepdim: np.max(x, axis=dim or None, keepdims=keepdim),
-    shape=_extreme_shape("amax"),
-    properties=PARTIAL | {"selects"},
-    vjp=_shared,
-    samples=EXTREMES,
-    errors=EMPTY,
-    kink=lambda input, dim, keepdim: _lead(input, F.amax, dim),
-)
-def amax(input: Tensor, dim: Dims = (), keepdim: bool = False):
-    """Largest element over `dim`, or over everything; ties share the slope evenly."""
+def _declare_extreme_over(name, kernel, word):
+    @reduction(
+        lambda x, dim, keepdim: kernel(x, axis=dim or None, keepdims=keepdim),
+        key=name,
+        shape=_extreme_shape(name),
+        properties=PARTIAL | {"selects"},
+        vjp=_shared,
+        samples=EXTREMES,
+        errors=EMPTY,
+        kink=lambda input, dim, keepdim: _lead(input, getattr(F, name), dim),
+    )
+    def extreme(input: Tensor, dim: Dims = (), keepdim: bool = False):
+        pass
+
+    extreme.doc = f"{word} element over `dim`, or over everything; ties share the slope evenly."
 
 
-@reduction(
-    lambda x, dim, keepdim: np.min(x, axis=dim or None, keepdims=keepdim),
-    shape=_extreme_shape("amin"),
-    properties=PARTIAL | {"selects"},
-    vjp=_shared,
-    samples=EXTREMES,
-    errors=EMPTY,
-    kink=lambda input, dim, keepdim: _lead(input, F.amin, dim),
-)
-def amin(input: Tensor, dim: Dims = (), keepdim: bool = False):
-    """Smallest element over `dim`, or over everything; ties share the slope evenly."""
+_declare_extreme_over("amax", np.max, "Largest")
+_declare_extreme_over("amin", np.min, "Smallest")
 
 
 FULL = [S(t(2, 3)), S(t()), S(TIES, order=0, because=JUMP), S(ints(2, 3))]
@@ -335,32 +324,28 @@ def aminmax(input: Tensor, *, dim: Dim | None = None, keepdim: bool = False):
     return F.amin(input, dims, keepdim), F.amax(input, dims, keepdim)
 
 
-def _arg_shape(name):
+def _declare_place(kernel, word):
+    name = kernel.__name__
+
     def shape(input, dim, keepdim):
         require_elements(name, input, one(dim))
         return reduced_shape(input.shape, one(dim), keepdim), INT64
 
-    return shape
+    @opaque(
+        lambda x, dim, keepdim: kernel(x, axis=dim, keepdims=keepdim),
+        key=name,
+        shape=shape,
+        samples=[S(t(2, 3)), S(t(2, 3), 1), S(TIES, 1, True)],
+        errors=EMPTY,
+    )
+    def place(input: Tensor, dim: Dim | None = None, keepdim: bool = False):
+        pass
+
+    place.doc = f"Where the {word} element is: the first of equal ones."
 
 
-@opaque(
-    lambda x, dim, keepdim: np.argmax(x, axis=dim, keepdims=keepdim),
-    shape=_arg_shape("argmax"),
-    samples=[S(t(2, 3)), S(t(2, 3), 1), S(TIES, 1, True)],
-    errors=EMPTY,
-)
-def argmax(input: Tensor, dim: Dim | None = None, keepdim: bool = False):
-    """Where the largest element is: the first of equal ones."""
-
-
-@opaque(
-    lambda x, dim, keepdim: np.argmin(x, axis=dim, keepdims=keepdim),
-    shape=_arg_shape("argmin"),
-    samples=[S(t(2, 3)), S(t(2, 3), 1), S(TIES, 1, True)],
-    errors=EMPTY,
-)
-def argmin(input: Tensor, dim: Dim | None = None, keepdim: bool = False):
-    """Where the smallest element is: the first of equal ones."""
+_declare_place(np.argmax, "largest")
+_declare_place(np.argmin, "smallest")
 
 
 # -- truth -----------------------------------------------------------------------------------------

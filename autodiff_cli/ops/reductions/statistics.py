@@ -62,19 +62,13 @@ def _(g, out, input, dim, unbiased, keepdim, correction):
 
 
 @composite(
+    like=var,
     samples=[*DIMS, S(t(3, values=[1.0, 1.0, 1.0]), order=0, because="no slope at 0")],
     errors=NO_FLOATS,
     kink=lambda input, dim, *rest: F.std(input, dim, False),
     phrase="upstream times (x - mean) / ((n - correction) * std)",
 )
-def std(
-    input: Tensor,
-    dim: Dims | None = None,
-    unbiased: bool = True,
-    keepdim: bool = False,
-    *,
-    correction: Scalar | None = None,
-):
+def std(input, dim, unbiased, keepdim, correction):
     """Standard deviation, the root of `var`; the slope at 0 is 0."""
     require_float("std", input, "RuntimeError")
     return F.sqrt(F.var(input, dim, unbiased, keepdim, correction=correction))
@@ -91,39 +85,27 @@ def _through_root(g, out):
 
 
 @composite(
+    like=var,
     method=False,
     samples=DIMS,
     errors=NO_FLOATS,
     phrase="the rules of var and of mean, added",
 )
-def var_mean(
-    input: Tensor,
-    dim: Dims | None = None,
-    unbiased: bool = True,
-    keepdim: bool = False,
-    *,
-    correction: Scalar | None = None,
-):
+def var_mean(input, dim, unbiased, keepdim, correction):
     """Variance and mean."""
     require_float("var_mean", input, "RuntimeError")
     return F.var(input, dim, unbiased, keepdim, correction=correction), F.mean(input, dim, keepdim)
 
 
 @composite(
+    like=var,
     method=False,
     samples=DIMS,
     errors=NO_FLOATS,
     properties=frozenset({"no zero cotangents"}),
     phrase="the rules of std and of mean, added",
 )
-def std_mean(
-    input: Tensor,
-    dim: Dims | None = None,
-    unbiased: bool = True,
-    keepdim: bool = False,
-    *,
-    correction: Scalar | None = None,
-):
+def std_mean(input, dim, unbiased, keepdim, correction):
     """Standard deviation and mean."""
     require_float("std_mean", input, "RuntimeError")
     return F.std(input, dim, unbiased, keepdim, correction=correction), F.mean(input, dim, keepdim)

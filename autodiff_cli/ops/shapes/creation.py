@@ -356,46 +356,41 @@ def _triangle_count(row, col, offset):
     return full_rows * col + short * lowest + short * (short - 1) // 2
 
 
-def _lower_shape(row, col, offset, dtype):
-    check_sizes((row, col))
-    return (2, _triangle_count(row, col, offset)), dtype
+def _declare_indices(side, kernel, count):
+    rule, name = f"{side}_indices", kernel.__name__
+
+    def shape(row, col, offset, dtype):
+        check_sizes((row, col))
+        return (2, count(row, col, offset)), dtype
+
+    @opaque(
+        lambda row, col, offset, dtype: np.stack(kernel(row, offset, col)).astype(dtype),
+        key=rule,
+        public=False,
+        shape=shape,
+        samples=[S(3, 2, 1, INT64)],
+    )
+    def indices(row: int, col: int, offset: int, dtype: Dtype):
+        pass
+
+    far = 5 if side == "upper" else -5
+
+    @creation(
+        key=name,
+        method=False,
+        samples=[S(3, 3), S(2, 4, 1), S(4, 2, -2), S(3, 3, offset=far)],
+    )
+    def public(row: int, col: int, offset: int = 0, *, dtype: Dtype = INT64):
+        return getattr(F, rule)(row, col, offset, dtype)
+
+    indices.doc = f"Rows and columns of the {side} triangle."
+    public.doc = f"Rows and columns of the elements of the {side} triangle of a (row, col) matrix."
 
 
-def _upper_shape(row, col, offset, dtype):
-    check_sizes((row, col))
-    return (2, row * col - _triangle_count(row, col, offset - 1)), dtype
-
-
-@opaque(
-    lambda row, col, offset, dtype: np.stack(np.tril_indices(row, offset, col)).astype(dtype),
-    public=False,
-    shape=_lower_shape,
-    samples=[S(3, 2, 1, INT64)],
+_declare_indices("lower", np.tril_indices, _triangle_count)
+_declare_indices(
+    "upper", np.triu_indices, lambda row, col, k: row * col - _triangle_count(row, col, k - 1)
 )
-def lower_indices(row: int, col: int, offset: int, dtype: Dtype):
-    """Rows and columns of the lower triangle."""
-
-
-@opaque(
-    lambda row, col, offset, dtype: np.stack(np.triu_indices(row, offset, col)).astype(dtype),
-    public=False,
-    shape=_upper_shape,
-    samples=[S(3, 2, 1, INT64)],
-)
-def upper_indices(row: int, col: int, offset: int, dtype: Dtype):
-    """Rows and columns of the upper triangle."""
-
-
-@creation(method=False, samples=[S(3, 3), S(2, 4, 1), S(4, 2, -2), S(3, 3, offset=-5)])
-def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype = INT64):
-    """Rows and columns of the elements of the lower triangle of a (row, col) matrix."""
-    return F.lower_indices(row, col, offset, dtype)
-
-
-@creation(method=False, samples=[S(3, 3), S(2, 4, 1), S(4, 2, -2), S(3, 3, offset=5)])
-def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype = INT64):
-    """Rows and columns of the elements of the upper triangle of a (row, col) matrix."""
-    return F.upper_indices(row, col, offset, dtype)
 
 
 # -- windows ---------------------------------------------------------------------------------------

@@ -12,34 +12,23 @@ from ...graph.samples import Bad, S, ints, t
 from ...graph.strides import same_strides, strides_of
 from ..kernels.rules import zeros
 
+_SAME: dict[str, Any] = {
+    "public": False,
+    "steady": True,
+    "strides_rule": same_strides,
+    "properties": frozenset({"reshapes"}),
+    "vjp": lambda g, out, input: g,
+    "samples": [S(t(2, 3))],
+    "counterpart": lambda input: input,
+}
 
-@movement(
-    lambda x: x,
-    public=False,
-    steady=True,
-    strides_rule=same_strides,
-    properties=frozenset({"reshapes"}),
-    vjp=lambda g, out, input: g,
-    samples=[S(t(2, 3))],
-    counterpart=lambda input: input,
-)
+
+@movement(lambda x: x, **_SAME)
 def alias(input: Tensor):
     """The same tensor under a new node."""
 
 
-@movement(
-    lambda x: x,
-    name="alias",
-    public=False,
-    view=True,
-    steady=True,
-    strides_rule=same_strides,
-    grad_fn="AliasBackward0",
-    properties=frozenset({"reshapes"}),
-    vjp=lambda g, out, input: g,
-    samples=[S(t(2, 3))],
-    counterpart=lambda input: input,
-)
+@movement(lambda x: x, name="alias", view=True, grad_fn="AliasBackward0", **_SAME)
 def whole_view(input: Tensor):
     """All of a tensor, in its own memory: what `x[...]` is."""
 

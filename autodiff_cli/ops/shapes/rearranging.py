@@ -216,25 +216,23 @@ def repeated_places(repeats: Mask):
 # -- triangles -------------------------------------------------------------------------------------
 
 
-@movement(
-    lambda x, diagonal: np.tril(x, within(diagonal, x)),
-    inplace=True,
-    shape=_some_dims("tril", 2),
-    vjp=lambda g, out, input, diagonal: F.tril(g, diagonal),
-    samples=[S(t(3, 3)), S(t(2, 3), 1), S(t(2, 2, 2), diagonal=-1)],
-    errors=[Bad("E304", t(3))],
-)
-def tril(input: Tensor, diagonal: int = 0):
-    """Matrices with zeros above a diagonal."""
+def _declare_triangle(name, side):
+    kernel = getattr(np, name)
+
+    @movement(
+        lambda x, diagonal: kernel(x, within(diagonal, x)),
+        key=name,
+        inplace=True,
+        shape=_some_dims(name, 2),
+        vjp=lambda g, out, input, diagonal: getattr(F, name)(g, diagonal),
+        samples=[S(t(3, 3)), S(t(2, 3), 1), S(t(2, 2, 2), diagonal=-1)],
+        errors=[Bad("E304", t(3))],
+    )
+    def triangle(input: Tensor, diagonal: int = 0):
+        pass
+
+    triangle.doc = f"Matrices with zeros {side} a diagonal."
 
 
-@movement(
-    lambda x, diagonal: np.triu(x, within(diagonal, x)),
-    inplace=True,
-    shape=_some_dims("triu", 2),
-    vjp=lambda g, out, input, diagonal: F.triu(g, diagonal),
-    samples=[S(t(3, 3)), S(t(2, 3), 1), S(t(2, 2, 2), diagonal=-1)],
-    errors=[Bad("E304", t(3))],
-)
-def triu(input: Tensor, diagonal: int = 0):
-    """Matrices with zeros below a diagonal."""
+_declare_triangle("tril", "above")
+_declare_triangle("triu", "below")

@@ -204,43 +204,29 @@ def view(input: Tensor, size: Size):
     """The same memory in another shape; one size may be -1. Fails where a copy would be needed."""
 
 
-def _inferred(input, size):
-    return infer_size(input.shape, size), input.dtype
+_RESHAPED: dict[str, Any] = {
+    "shape": lambda input, size: (infer_size(input.shape, size), input.dtype),
+    "public": False,
+    "samples": [S(t(2, 3), (3, 2))],
+    "counterpart": "reshape",
+}
 
 
-@movement(
-    _rows,
-    shape=_inferred,
-    public=False,
-    **_VIEWED,
-    samples=[S(t(2, 3), (3, 2))],
-    counterpart="reshape",
-)
+@movement(_rows, **_VIEWED, **_RESHAPED)
 def reshape_alias(input: Tensor, size: Size):
     """A view in another shape of a tensor that is not contiguous; what `reshape` makes of it."""
 
 
-@movement(
-    _rows,
-    shape=_inferred,
-    public=False,
-    vjp=_reshape_back,
-    properties=RESHAPES,
-    samples=[S(t(2, 3), (3, 2))],
-    counterpart="reshape",
-)
+@movement(_rows, vjp=_reshape_back, properties=RESHAPES, **_RESHAPED)
 def unsafe_view(input: Tensor, size: Size):
     """A copy in another shape; what `reshape` makes where no view is possible."""
 
 
 @movement(
     _rows,
-    shape=_inferred,
-    public=False,
     **_VIEWED | {"properties": RESHAPES | OWN_COUNTER},
     grad_fn="UnsafeViewBackward0",
-    samples=[S(t(2, 3), (3, 2))],
-    counterpart="reshape",
+    **_RESHAPED,
 )
 def unshared_view(input: Tensor, size: Size):
     """The same memory in another shape, whose changes are counted apart: no check of saved values
