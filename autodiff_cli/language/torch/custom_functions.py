@@ -86,8 +86,6 @@ class Context:
             return self.for_forward
         if self.used_up and self.node is not None:
             raise freed(self.node)
-        if not self.kept:
-            return self.saved  # forward asks for them itself
         if self.packed is not None:
             unpack, packed = self.packed
             found = []
@@ -105,7 +103,7 @@ class Context:
             tensor
             if kept is None or tensor.node is kept
             else beside(shown(kept, self.node or kept))
-            for tensor, kept in zip(self.saved, self.kept, strict=True)
+            for tensor, kept in zip(self.saved, self.kept, strict=False)  # none yet in forward
         )
 
     def get_attribute(self, name: str) -> Any:
