@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
-from inspect import cleandoc, signature
 from os import PathLike
-from pathlib import Path
 from textwrap import dedent, indent
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -75,7 +73,8 @@ def _complete(function: F) -> F:
     """Write out what the docstrings of functions of arrays have in common, and hand over what
     goes wrong."""
     common = indent(dedent(_COMMON[1:]), "    ")
-    doc = cleandoc(function.__doc__ or "").replace("    COMMON\n", common)
+    first, _, rest = (function.__doc__ or "").partition("\n")
+    doc = f"{first}\n{dedent(rest)}".replace("    COMMON\n", common).strip()
     function.__doc__ = f"{doc}\n\n{_RAISES}"
     return Handed()(function)
 
@@ -97,7 +96,8 @@ def source_of(program: Program) -> Source:
     elif not isinstance(program, PathLike):
         raise fault("E205 program-text-or-path", type(program).__name__)
     try:
-        data = Path(program).read_bytes()
+        with open(program, "rb") as file:
+            data = file.read()
     except OSError as error:
         raise fault("E701 cannot-read-program", program, error) from None
     return decode(data, str(program))
@@ -106,7 +106,7 @@ def source_of(program: Program) -> Source:
 @Handed()
 def _options(function: str, kind: Callable[..., Any], given: dict[str, Any]) -> Any:
     """The options of a call; those of `defines` may be values by name, as arrays are given."""
-    known = signature(kind).parameters
+    known = kind.__dataclass_fields__  # type: ignore[attr-defined]
     for name in given:
         if name not in known:
             raise fault("E205 no-option", function, name, meant(name, known, ", ".join(known)))

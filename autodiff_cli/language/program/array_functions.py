@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 
 from ...autograd import reverse
-from ...autograd.forward import jvp
-from ...autograd.transforms import jacobians
 from ...errors import fail, fault
 from ...graph.dtypes import DTYPES, INT64
 from ...graph.node import Node
@@ -95,6 +93,12 @@ class Value(Kind):
         return arrays[0] if arrays[0].ndim else chosen.number(arrays[0])
 
 
+def _jacobians() -> Any:
+    from ...autograd.transforms import jacobians
+
+    return jacobians
+
+
 class Jacobian(Kind):
     """A block for each variable, of the objective's shape followed by the variable's."""
 
@@ -107,7 +111,7 @@ class Jacobian(Kind):
         self.mode = mode
 
     def targets(self, out: Node, chosen: Chosen, vector: Vector) -> list[Node]:
-        return jacobians.jacobian(out, list(chosen.values()), self.mode)
+        return _jacobians().jacobian(out, list(chosen.values()), self.mode)
 
 
 class Hessian(Kind):
@@ -116,7 +120,7 @@ class Hessian(Kind):
     name = "hessian"
 
     def targets(self, out: Node, chosen: Chosen, vector: Vector) -> list[Node]:
-        rows = jacobians.hessian(out, list(chosen.values()))
+        rows = _jacobians().hessian(out, list(chosen.values()))
         return [block for row in rows for block in row]
 
     def answer(self, chosen: Blocks, arrays: list[np.ndarray]) -> Any:
@@ -132,7 +136,7 @@ class Hvp(Kind):
 
     def targets(self, out: Node, chosen: Chosen, vector: Vector) -> list[Node]:
         moves = _moves(self.name, vector, chosen)
-        firsts = jacobians.slopes(out, list(chosen.values()))
+        firsts = _jacobians().slopes(out, list(chosen.values()))
         pairs = zip(firsts, moves, strict=True)
         seeds = [(f, v) for f, v in pairs if f.requires_grad and v is not None]
         return _pulled(seeds, chosen)
@@ -146,6 +150,8 @@ class Jvp(Kind):
     vector = "variables"
 
     def targets(self, out: Node, chosen: Chosen, vector: Vector) -> list[Node]:
+        from ...autograd.forward import jvp
+
         moves = _moves(self.name, vector, chosen)
         return [out, *jvp([out], list(chosen.values()), moves)]
 

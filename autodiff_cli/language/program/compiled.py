@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...autograd.batching.examples import Trace
 from ...autograd.tensor import AccumulateGrad, Tensor
 from ...engine.evaluate import evaluate, plan
 from ...engine.memory import owned
@@ -23,7 +22,7 @@ from ...graph.state import LOCK, STATE, own_state
 from ...source import Source
 from ...suggest import meant
 from ..errors.exhaustion import Exhaustion
-from ..replay.reachability import harmless
+from ..replay.harmless import harmless
 from ..runtime.expressions import Context
 from ..runtime.statements import compile_block
 from ..syntax import tree as syntax
@@ -36,6 +35,9 @@ from ..values.values import Scope
 from .array_functions import NUMERIC, Blocks, Kind, ValueAndGrad, numbers, parts_of
 from .running import module_names
 from .variables import forget_passes, newest, quoted
+
+if TYPE_CHECKING:
+    from ...autograd.batching.examples import Trace
 
 FEW = 256  # nodes of a graph that is recorded at once, not when it comes again
 
@@ -200,7 +202,11 @@ class Compiled:
         STATE.python = self.python
         nodes = {name: self._node(array) for name, array in given.items()}
         vector = {name: argument(array) for name, array in parts.items()}
-        trace = Trace(self._examples(given)) if self.vmap else None
+        trace = None
+        if self.vmap:
+            from ...autograd.batching.examples import Trace
+
+            trace = Trace(self._examples(given))
         with nullcontext() if trace is None else trace.running(different=True):
             names, targets = self._traced(nodes, vector, trace)
         if trace is not None:

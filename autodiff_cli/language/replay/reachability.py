@@ -6,14 +6,13 @@ Values whose state cannot be seen (iterators, files, bound methods kept somewher
 
 from __future__ import annotations
 
-from collections.abc import Callable, ItemsView, KeysView, Sequence, ValuesView
+from collections.abc import ItemsView, KeysView, Sequence, ValuesView
 from enum import Enum
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 
-from ...autograd import calls
 from ...autograd.tensor import Tensor
 from ...graph.symbolic_numbers import Unread, Varying
 from ..nn.modules import Module
@@ -35,47 +34,13 @@ from ..values.values import (
     TypeName,
     UserFunction,
 )
+from .harmless import PURE
 
 PLAIN = (
     Tensor, bool, int, float, str, Namespace, OpFunction, np.dtype, TypeName, Device, range, slice,
     LibraryFunction, GradMode, type(None), Varying, Unread,
 )  # fmt: skip
 MOST_VALUES = 10_000  # of a list or tuple that are looked at
-
-# Functions and methods written in Python, by name, that only compute, or change what is compared
-# between steps: containers, fields, tensors. None keeps a state of its own, draws, or shows
-# anything; what they make that could keep one (an iterator) is refused where a step can reach it.
-_OF_PYTHON = """
-    float int bool str list tuple dict set slice range type super
-    len sum min max abs round pow sorted reversed zip enumerate map filter any all
-    isinstance callable getattr hasattr setattr
-"""
-_OF_CONTAINERS = """
-    append extend insert pop items keys values get update setdefault copy index count clear reverse
-"""
-_OF_TEXTS = "format join split startswith endswith lower upper"
-_OF_TENSORS = """
-    item tolist numpy size dim ndimension numel nelement element_size is_floating_point
-    backward detach detach_ requires_grad_ retain_grad to type_as cpu new_tensor
-    copy_ zero_ fill_diagonal_
-"""
-_OF_TORCH = """
-    tensor as_tensor from_numpy is_tensor zeros ones full eye arange linspace empty
-    zeros_like ones_like full_like empty_like
-    grad no_grad enable_grad set_grad_enabled is_grad_enabled
-"""
-_OF_MODULES = """
-    step zero_grad parameters named_parameters children named_children modules named_modules
-    buffers named_buffers forward train eval __init__ __call__ __iter__ __len__ __getitem__
-"""
-_OF_LIBRARY = "is_optimizer require require_dims whole sizes size_of ones_of spread"
-_OF_MATH = "sqrt exp log sin cos tan tanh floor ceil fabs hypot atan2 isnan isinf prod"
-# The recorder is told of what these do.
-TOLD = frozenset(["rand", "randn", "randint", "randperm", "print"])
-PURE = frozenset(
-    f"{_OF_PYTHON} {_OF_CONTAINERS} {_OF_TEXTS} {_OF_TENSORS} {_OF_TORCH}"
-    f" {_OF_MODULES} {_OF_LIBRARY} {_OF_MATH}".split()
-)
 
 
 def named(name: str, scope: Scope) -> tuple[Scope | None, Any]:
@@ -191,10 +156,3 @@ def _bare(value: Any) -> bool:
         return isinstance(value, BARE)
     cells = [cell.cell_contents for cell in value.__closure__ or ()]
     return all(_bare(held) for held in (*cells, *(value.__defaults__ or ())))
-
-
-def harmless(name: str, function: Callable[..., Any]) -> bool:
-    """Whether a function written in Python only computes, or changes what can be compared."""
-    if function is calls.call_ops or name in PURE:
-        return True
-    return bool(calls.method(name) or calls.method(name.removesuffix("_")))

@@ -23,6 +23,7 @@ from ...graph.op import ARGUMENT, argument, constant, looked_at, value_of
 from ...graph.state import STATE
 from ...graph.symbolic_numbers import Aside, Growing, Later, Tape, Unread, Varying, layout, maker
 from ..values.values import Scope
+from .harmless import TOLD, harmless
 from .loop_state import (
     SIMPLE,
     Changes,
@@ -37,7 +38,6 @@ from .loop_state import (
     put_back,
     same,
 )
-from .reachability import TOLD, harmless
 
 MOST_NODES = 20_000  # a longer step takes long anyway
 TIME_OVER = "E508"
