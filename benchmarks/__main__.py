@@ -16,7 +16,6 @@ from .tables import HEADINGS, WIDTHS, document, line, rows
 from .worker import NOT_WRITTEN, keep_big_blocks
 from .workloads import BY_NAME, WORKLOADS, Goals
 
-START_UP = "start-up"
 GROWTH = "growth"
 
 
@@ -27,7 +26,7 @@ def arguments(words: list[str] | None) -> argparse.Namespace:
         description="Measure against hand-written NumPy, PyTorch and JAX, and against what bounds "
         "the work; `growth` shows how our time grows with size.",
     )
-    names = [START_UP, *BY_NAME, GROWTH]
+    names = [*processes.STARTS, *BY_NAME, GROWTH]
     parser.add_argument(
         "workloads",
         nargs="*",
@@ -74,8 +73,9 @@ def compare(names: list[str], options: argparse.Namespace) -> bool:
     print(line(HEADINGS, WIDTHS))
     everything: dict[str, tuple[dict[str, Measured], Goals]] = {}
     for name in names:
-        if name == START_UP:
-            found, goals = processes.start_up(peers, options.rounds), processes.GOALS
+        if name in processes.STARTS:
+            goals = processes.STARTS[name].goals
+            found = processes.start_up(name, peers, options.rounds)
         else:
             goals = BY_NAME[name].wanted
             found = measure(
@@ -112,7 +112,7 @@ def grow(options: argparse.Namespace) -> None:
 def main(words: list[str] | None = None) -> int:
     """Run the chosen workloads (all of them by default)."""
     options = arguments(words)
-    chosen = options.workloads or [START_UP, *(workload.name for workload in WORKLOADS)]
+    chosen = options.workloads or [*processes.STARTS, *(workload.name for workload in WORKLOADS)]
     print(machine())
     compared = [name for name in chosen if name != GROWTH]
     right = not compared or compare(compared, options)
