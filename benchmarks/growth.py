@@ -143,7 +143,7 @@ def operations(counts: list[int], width: int, seconds: float) -> Iterator[Row]:
                 new = min(new, _once(partial(function, x=x)))
                 if perf_counter() + new > end:
                     break
-        how = taken[-1] if taken else "steps of the plan"
+        how = taken[-1]
         for _ in range(WARM_UP):
             function(x=x)
         again = timed(partial(function, x=x), seconds)

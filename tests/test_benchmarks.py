@@ -92,7 +92,7 @@ def test_growth_tells_how_each_size_ran(project: Path) -> None:
         *("1e+03", "1e+04"),
         *("1e+00", "1e+01", "1e+02") * 2,
     ]
-    assert "flat list" in printed and "steps of the plan" in printed
+    assert "flat list" in printed and "node after node" in printed
 
 
 def test_sizes_without_memory_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:

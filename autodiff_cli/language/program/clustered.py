@@ -49,5 +49,5 @@ class Clustered(Compiled):
             return self.cluster.of(value)
         return super()._array(name, value)
 
-    def _recorded(self, key: Key, *rest: Any) -> None:
-        """None: no plan is kept."""
+    def _remember(self, key: Key, *rest: Any) -> None:
+        """Nothing: no plan is kept."""

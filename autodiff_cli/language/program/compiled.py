@@ -12,11 +12,11 @@ import numpy as np
 from ...autograd.tensor import AccumulateGrad, Tensor
 from ...engine.evaluate import evaluate, plan
 from ...engine.memory import owned
-from ...engine.plan.schedule import Plan, planned
+from ...engine.plan.schedule import STEP_BYTES, Plan, planned
 from ...errors import AutodiffError, fault
 from ...graph.dtypes import FLOAT32, FLOAT64, is_float
 from ...graph.node import Node
-from ...graph.op import LEAF, argument, leaf, looked_at, value_of
+from ...graph.op import ARGUMENT, LEAF, argument, leaf, looked_at, value_of
 from ...graph.sizes import not_single
 from ...graph.state import LOCK, STATE, own_state
 from ...source import Source
@@ -39,7 +39,7 @@ from .variables import forget_passes, newest, quoted
 if TYPE_CHECKING:
     from ...autograd.batching.examples import Trace
 
-FEW = 256  # nodes of a graph that is recorded at once, not when it comes again
+FEW = 4096  # nodes of a graph that is kept until its plan is made
 
 HANDED, EXHAUSTION = Handed(), Exhaustion("the program")
 
@@ -48,12 +48,17 @@ LOSS = "loss"  # the objective of programs that are not asked for another
 Arrays = dict[str, np.ndarray]
 
 
+Graph = tuple[list[Node], list[Node], list[Node]]
+
+
 class Replayed(NamedTuple):
-    """The variables of results, and the plan that was recorded for them, if it was."""
+    """The variables of results, the plan that was recorded for them, if it was, and what it is made
+    of if an equal call comes again: what is to be computed, arguments and targets."""
 
     chosen: Blocks
-    plan: Plan | None
     size: int
+    plan: Plan | None = None
+    graph: Graph | None = None
 
 
 Form = tuple[tuple[Any, tuple[int, ...], np.dtype], ...]
@@ -93,8 +98,8 @@ class Compiled:
 
     `arguments` are the names the program reads before it assigns them, if it does; another name it
     assigns may be given too and then replaces the first assignment. `constants` are given once for
-    all calls. The first call with arrays of some shapes and dtypes records its plan, the second
-    that of a long graph; later ones only run it, unless the program looked at values, drew random
+    all calls. The first call with arrays of some shapes and dtypes keeps its graph, the second has
+    a plan made of it, later ones only run it, unless the program looked at values, drew random
     numbers or has effects. The plans that were used last are kept. Copies and pickles are compiled
     anew.
     """
@@ -177,6 +182,9 @@ class Compiled:
         inputs = [*given.values(), *parts.values()]
         key = _form(given), _form(parts)
         known = self.plans.get(key)
+        if known is not None and known.graph is not None:
+            with own_state():
+                known = self._planned(key, known.chosen, known.graph)
         if known is None or known.plan is None:
             with own_state():
                 STATE.seed = () if seed is None else (seed,)
@@ -215,12 +223,18 @@ class Compiled:
         order, outside = plan(targets)
         chosen = Blocks(names, self.bare is not None, bool(self.vmap))
         inputs = [*given.values(), *parts.values()]
-        made = self._recorded(key, chosen, order, [*nodes.values(), *vector.values()], targets)
+        arguments = [*nodes.values(), *vector.values()]
+        made = self._remember(key, chosen, (order, arguments, targets))
         if made is not None:
             return chosen, made.run(inputs, own=True)
         kept = [*[node.value for node in outside], *inputs]
         evaluate(targets, last=True)
-        return chosen, self._own([value_of(node) for node in targets], kept)
+        values = self._own([value_of(node) for node in targets], kept)
+        for node in order:
+            node.value = None
+            if node.op is ARGUMENT:
+                node.args[0].array = None
+        return chosen, values
 
     def _limits(self) -> tuple[int, int]:
         return self.wishes[:2]
@@ -278,25 +292,32 @@ class Compiled:
         STATE.shown = STATE.last = None
         return list(chosen), targets
 
-    def _recorded(
-        self, key: Key, chosen: Blocks, order: list[Node], inputs: list[Node], targets: list[Node]
-    ) -> Plan | None:
-        """The plan of a call, of a long graph when an equal one came before it; None where later
-        calls may differ from it."""
+    def _remember(self, key: Key, chosen: Blocks, graph: Graph) -> Plan | None:
+        """Keep the graph of a call, if it is not long, for an equal one to come; the second time
+        its plan, which is returned. Nothing where later calls may differ from it."""
         drew = STATE.streams or STATE.default_generator is not None
-        if not self.pure or drew or looked_at(inputs):
+        if not self.pure or drew or looked_at(graph[1]):
             return None
-        made = None
-        if len(order) <= FEW or key in self.plans:
-            made = planned(order, inputs, targets)
-            made.check(self.wishes.max_memory)
+        if key in self.plans:
+            return self._planned(key, chosen, graph).plan
+        count = len(graph[0])
+        short = Replayed(chosen, STEP_BYTES * count, graph=graph)
+        self._keep(key, short if count <= FEW else Replayed(chosen, 0))
+        return None
+
+    def _planned(self, key: Key, chosen: Blocks, graph: Graph) -> Replayed:
+        made = planned(*graph)
+        made.check(self.wishes.max_memory)
+        return self._keep(key, Replayed(chosen, made.size, made))
+
+    def _keep(self, key: Key, known: Replayed) -> Replayed:
         with LOCK:
             self._forget(key)
-            self.plans[key] = Replayed(chosen, made, made.size if made else 0)
-            self.size += self.plans[key].size
+            self.plans[key] = known
+            self.size += known.size
             while self.size > self.wishes.max_plan_memory and len(self.plans) > 1:
                 self._forget(next(iter(self.plans)))
-        return made
+        return known
 
     def _forget(self, key: Key) -> None:
         known = self.plans.pop(key, None)
