@@ -71,7 +71,8 @@ def suggest(word: str, candidates: Iterable[str], limit: int = 3) -> list[str]:
         if distance <= closest + 1:
             found.append((distance, not likely(folded, other), abs(length - len(word)), candidate))
     found.sort()
-    return [candidate for *_, candidate in found[:limit]] if _good(found, closest) else []
+    good = found and found[0][0] <= closest
+    return [candidate for *_, candidate in found[:limit]] if good else []
 
 
 def did_you_mean(close: list[str]) -> list[str]:
@@ -111,10 +112,6 @@ def likely(word: str, other: str) -> bool:
     """Whether letters were swapped or left out: of equally close words the likelier slip."""
     rest = iter(other)
     return sorted(word) == sorted(other) or all(letter in rest for letter in word)
-
-
-def _good(found: list[tuple[float, bool, int, str]], closest: int) -> bool:
-    return bool(found) and found[0][0] <= closest
 
 
 def _containment(word: str, other: str) -> float | None:

@@ -89,10 +89,6 @@ def _names(what: str, names: Any) -> tuple[str, ...]:
     return found
 
 
-def _print(piece: str) -> None:
-    sys.stdout.write(piece)
-
-
 class Compiled:
     """`f(**arrays)`, or `f(vector, **arrays)` for a kind that takes one.
 
@@ -205,7 +201,7 @@ class Compiled:
     ) -> tuple[Blocks, list[np.ndarray]]:
         """The variables, and the values of a program run from its text."""
         STATE.max_bytes, STATE.max_steps = self._limits()
-        STATE.write = self.wishes.write or _print
+        STATE.write = self.wishes.write or sys.stdout.write
         STATE.default_dtype = FLOAT32 if self.python else FLOAT64
         STATE.python = self.python
         nodes = {name: self._node(array) for name, array in given.items()}

@@ -321,7 +321,8 @@ def _spectrum(
     if not whole.size or not np.isfinite(whole).all():
         return None
     epsilon = float(np.finfo(whole.dtype).eps)
-    values = np.linalg.eigvalsh(_symmetric(whole))
+    wide = whole.astype(np.float64)
+    values = np.linalg.eigvalsh(wide / 2 + wide.T / 2)
     largest = float(np.abs(values).max())
     rounding = 8 * len(values) * epsilon * largest
     negative, positive = int((values < -rounding).sum()), int((values > rounding).sum())
@@ -332,11 +333,6 @@ def _spectrum(
         values, negative, len(values) - negative - positive, positive, norm,
         norm <= epsilon**0.5 * max(1.0, largest),
     )  # fmt: skip
-
-
-def _symmetric(matrix: np.ndarray) -> np.ndarray:
-    wide = matrix.astype(np.float64)
-    return wide / 2 + wide.T / 2
 
 
 # -- the vector of a product, as it is given on the command line -----------------------------------

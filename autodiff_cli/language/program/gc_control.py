@@ -7,21 +7,13 @@ holds much memory. A library leaves the collector as it is: nothing here happens
 from __future__ import annotations
 
 import gc
+from types import SimpleNamespace
 
 NEW_OBJECTS = 200_000  # until a collection; graphs are many objects and few cycles
 MOST_BYTES = 64 << 20  # of arrays that ended programs may hold until they are collected
 
 
-class Held:
-    """The bytes of the arrays of programs that ended since the last collection."""
-
-    __slots__ = ("bytes",)
-
-    def __init__(self) -> None:
-        self.bytes = 0
-
-
-HELD = Held()
+HELD = SimpleNamespace(bytes=0)  # of arrays of programs that ended since the last collection
 
 
 def is_set() -> bool:

@@ -5,35 +5,21 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from ...engine.profile import Observer, observing
+from ...engine.profile import observing
 from .running import Program, report_of
 
 if TYPE_CHECKING:
     from ...source import Source
-    from ..syntax import tree as syntax
     from .report import Options, Report
-
-
-class Measured(Program):
-    """A program whose parsing is timed."""
-
-    observer: Observer
-
-    def _parse(self) -> syntax.Module:
-        start = perf_counter()
-        try:
-            return super()._parse()
-        finally:
-            self.observer.parsing += perf_counter() - start
 
 
 def run_measured(source: Source, options: Options) -> Report:
     """Run one program as `run_program` does, with `profile` and `plan` where they are asked for."""
     with observing(options.plan) as observer:
         start = perf_counter()
-        program = Measured(source, options)
-        program.observer = observer
+        program = Program(source, options)
         report = report_of(program)
+        observer.parsing += program.parsing
         seconds = perf_counter() - start
         if report.error is None:
             report.profile = observer.profile(seconds) if options.profile else None

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from os.path import dirname
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,6 +72,7 @@ class Program:
         self.loss: Tensor | None = None
         self.differentiated = False
         self.ended = False
+        self.parsing = 0.0  # seconds
         self.room = math.inf  # characters that may still be printed; a session has no end
         self.more_errors: list[AutodiffError] = []
 
@@ -93,7 +95,9 @@ class Program:
         STATE.write = self._write
         self._set_folder()
         try:
+            start = perf_counter()
             self.tree = tree = self._parse()
+            self.parsing = perf_counter() - start
             STATE.python = syntax.has_import(tree)
             STATE.default_dtype = FLOAT32 if STATE.python else FLOAT64
             if options.dtype is not None:

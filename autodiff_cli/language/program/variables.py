@@ -220,7 +220,8 @@ def variables_of(
         if node is None:
             node = tensors[name].looked_at
             done = "its block is zero" if patterns else "it is left out"
-            warnings.append(_unconnected(name, objective, done))
+            words = f"{quoted(objective.text)} does not depend on {quoted(name)}; {done}"
+            warnings.append(Diagnostic("W403", words, severity="warning"))
             if not patterns:
                 continue
         if node not in seen:
@@ -241,14 +242,6 @@ def _in_history(tensor: Tensor, reached: list[Node]) -> Node | None:
     # A parameter that was stepped afterwards shows another node now, with the same accumulator.
     before = [n for n in reached if n.op is LEAF and n.args[0] is tensor.accumulator]
     return max(before, key=lambda n: n.seq, default=None)
-
-
-def _unconnected(name: str, objective: Objective, done: str) -> Diagnostic:
-    return Diagnostic(
-        "W403",
-        f"{quoted(objective.text)} does not depend on {quoted(name)}; {done}",
-        severity="warning",
-    )
 
 
 def _matching(

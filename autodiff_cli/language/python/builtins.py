@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, ItemsView, KeysView, ValuesView
-from functools import partial
+from functools import partial, reduce
 from operator import index
 from types import MethodType
 from typing import Any
@@ -129,10 +129,7 @@ def _mixed_shapes(values: list[Any]) -> bool:
 
 
 def _python_sum(values: Any, start: Any = 0) -> Any:
-    total = start
-    for value in iterate(values):
-        total = binary("+", total, value)
-    return total
+    return reduce(lambda total, value: binary("+", total, value), iterate(values), start)
 
 
 def _extreme(name: str, symbol: str) -> Callable[..., Any]:

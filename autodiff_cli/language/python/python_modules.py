@@ -224,17 +224,16 @@ _TABLE: dict[str, dict[str, Any]] = {
 }
 
 
+_LATER = {
+    "enum": "python.enumerations.NAMES", "dataclasses": "python.data_classes.DATACLASSES",
+}  # fmt: skip
+
+
 def _member(path: str) -> Any:
     """What a path below the modules stands for: `functools.partial`."""
     module, _, name = path.rpartition(".")
-    if module == "enum":
-        from .enumerations import NAMES
-
-        return NAMES.get(name)
-    if module == "dataclasses":
-        from .data_classes import DATACLASSES
-
-        return DATACLASSES.get(name)
+    if module in _LATER:
+        return from_above(_LATER[module]).get(name)
     if module == "typing" and name in _TYPING:
         return _TYPING[name]
     if module in ("typing", "collections.abc"):

@@ -169,7 +169,11 @@ def _parsed(text: str, data: bytes) -> Any:
 def _array(text: str, value: Any, where: str) -> np.ndarray:
     """The array of a number or nested list, with the dtype that `torch.tensor` gives it."""
     try:
-        return _checked(text, array_of(_numbers(text, value, where)), where)
+        array = array_of(_numbers(text, value, where))
+        if array.dtype.kind in "bif":
+            return array
+        words = f"holds {array.dtype.name}{where}, not numbers"
+        raise wrong_data(text, words, "write a list of numbers")
     except AutodiffError as error:
         if error.code in ("E702", "E505"):
             raise
@@ -180,14 +184,6 @@ def _array(text: str, value: Any, where: str) -> np.ndarray:
         ) from None
     except (RecursionError, ValueError):  # NumPy stops at 64 dims
         raise wrong_data(text, f"is nested too deeply{where}", "write a list of rows") from None
-
-
-def _checked(text: str, array: np.ndarray, where: str) -> np.ndarray:
-    if array.dtype.kind not in "bif":
-        raise wrong_data(
-            text, f"holds {array.dtype.name}{where}, not numbers", "write a list of numbers"
-        )
-    return array
 
 
 def _numbers(text: str, value: Any, where: str) -> Any:

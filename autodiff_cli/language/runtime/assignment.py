@@ -257,7 +257,8 @@ def compile_assign(tree: syntax.Assign, context: Context) -> RunStatement:
     named = all(isinstance(t, syntax.Name | syntax.Tuple | syntax.List) for t in tree.targets)
     make = literal_maker(tree.value) if noted and named and not STATE.python else None
     if make is not None and type(tree.value) is syntax.NumList:
-        value_run = _shared_numbers(tree.value)
+        numbers = tree.value.values if tree.value.array is None else tree.value.array
+        value_run = lambda scope: numbers  # noqa: E731 - the leaf copies them
     else:
         value_run = compile_expression(tree.value, context)
     targets = [compile_target(t, context) for t in tree.targets]
@@ -300,12 +301,6 @@ def compile_assign(tree: syntax.Assign, context: Context) -> RunStatement:
         return None
 
     return run
-
-
-def _shared_numbers(tree: syntax.NumList) -> Callable[[Scope], Any]:
-    """The numbers of a literal for a leaf, which copies them."""
-    numbers = tree.values if tree.array is None else tree.array
-    return lambda scope: numbers
 
 
 def _assign_name(

@@ -379,7 +379,7 @@ def _detach_(tensor: Tensor) -> Tensor:
 def _numpy(tensor: Tensor, force: Any = False) -> Tensor:
     if tensor.requires_grad and STATE.grad and not truth(force):
         raise fault("E402 numpy-cannot-called-tensor-requires")
-    return as_array(wrap_view(F.data_alias(tensor.looked_at), tensor))
+    return as_array(_data(tensor))
 
 
 def _to(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:

@@ -194,7 +194,11 @@ def context_manager(function: Any) -> Any:
 
         def leave(error: AutodiffError | None) -> bool:
             if error is not None:
-                return _thrown(steps, error)
+                try:
+                    steps.throw(error)  # where the generator yielded
+                except StopIteration:
+                    return True
+                return False
             for _ in steps:
                 raise fault("E208 generator-didn-t-stop")
             return False
@@ -230,12 +234,3 @@ class ExitStack(Manager):
             "pop_all": self._popped,
             "close": lambda: self.entered.leave(None) and None,
         }
-
-
-def _thrown(steps: Generator[Any, None, Any], error: AutodiffError) -> bool:
-    """Raise the body's error where the generator yielded; whether it ended there."""
-    try:
-        steps.throw(error)
-    except StopIteration:
-        return True
-    return False

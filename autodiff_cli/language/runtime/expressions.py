@@ -156,24 +156,17 @@ def _dict(tree: syntax.Dict, context: Context) -> Run:
     def run(scope: Scope) -> Any:
         result: dict[Any, Any] = {}
         for key, value in pairs:
-            if key is None:
-                result.update(_mapping(value(scope), tree.span))
-            else:
+            if key is not None:
                 result[dict_key(key(scope))] = value(scope)
+                continue
+            more = value(scope)
+            if not isinstance(more, dict):
+                kind = type(more).__name__
+                raise fault("E208 dict-needs-dict", kind_of(more), kind, span=tree.span)
+            result.update(more)
         return result
 
     return run
-
-
-def _mapping(value: Any, span: Any) -> Any:
-    """What `{**value}` adds to a dict."""
-    if isinstance(value, dict):
-        return value
-    raise fault("E208 dict-needs-dict", kind_of(value), type(value).__name__, span=span)
-
-
-def _starred(tree: syntax.Starred, context: Context) -> Run:
-    return compile_expression(tree.value, context)
 
 
 # -- operators ------------------------------------------------------------------------------------
@@ -403,7 +396,7 @@ COMPILERS: dict[type, Callable[[Any, Context], Run]] = {
     syntax.Tuple: _tuple,
     syntax.Set: _set,
     syntax.Dict: _dict,
-    syntax.Starred: _starred,
+    syntax.Starred: lambda tree, context: compile_expression(tree.value, context),
     syntax.BinOp: late("runtime.operators.compile_binary"),
     syntax.UnaryOp: _unary,
     syntax.BoolOp: _bool,

@@ -268,8 +268,13 @@ class ExpressionActions(Parts):
                 raise self.positional_after_keyword(argument, keywords)
             else:
                 args.append(argument)
-                if type(argument) is s.GeneratorExp and len(arguments) > 1:
-                    self.check_generator(argument)
+                bare = self.bare_generators if len(arguments) > 1 else ()  # these must be alone
+                if bare and any(argument is one for one in bare):
+                    raise fault(
+                        "E102 generator-among-several-arguments",
+                        argument.span.text[:60],
+                        span=argument.span,
+                    )
         return args, keywords
 
     def positional_after_keyword(
@@ -285,15 +290,6 @@ class ExpressionActions(Parts):
             label="no name, but after a name",
             help=f"move `{text}` before `{keywords[0].span.text[:40]}`{named}",
         )
-
-    def check_generator(self, argument: s.GeneratorExp) -> None:
-        """A generator without parentheses must be the only argument."""
-        if any(argument is bare for bare in self.bare_generators):
-            raise fault(
-                "E102 generator-among-several-arguments",
-                argument.span.text[:60],
-                span=argument.span,
-            )
 
     def attribute(self, v: Values, start: int, end: int) -> s.Node:
         place = self.place(v[2])
