@@ -36,20 +36,6 @@ def compile_binary(tree: syntax.BinOp, context: Context) -> Run:
     steps = [
         (_applier(node), compile_expression(node.right, context), node) for node in reversed(chain)
     ]
-    if len(steps) == 1:
-        apply, second, node = steps[0]
-        span = node.span
-
-        def run_one(scope: Scope) -> Any:
-            value = first(scope)
-            right = second(scope)
-            STATE.span = span
-            try:
-                return apply(value, right)
-            except AutodiffError as error:
-                raise placed_operator(error, node, value, right) from None
-
-        return run_one
 
     def run(scope: Scope) -> Any:
         value = first(scope)
