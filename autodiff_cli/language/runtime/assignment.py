@@ -257,7 +257,7 @@ def compile_assign(tree: syntax.Assign, context: Context) -> RunStatement:
     named = all(isinstance(t, syntax.Name | syntax.Tuple | syntax.List) for t in tree.targets)
     make = literal_maker(tree.value) if noted and named and not STATE.python else None
     if make is not None and type(tree.value) is syntax.NumList:
-        numbers = tree.value.values if tree.value.array is None else tree.value.array
+        numbers: Any = tree.value.values if tree.value.array is None else tree.value.array
         value_run = lambda scope: numbers  # noqa: E731 - the leaf copies them
     else:
         value_run = compile_expression(tree.value, context)
