@@ -83,13 +83,8 @@ class Parts:
     def __init__(self, tokens: Tokens):
         self.tokens = tokens
         self.source = tokens.source
+        self.place = tokens.span
         self.bare_generators: list[s.Node] = []
-
-    # ---- places and words -----------------------------------------------------------------
-
-    def place(self, index: int) -> Span:
-        tokens = self.tokens
-        return Span(self.source, tokens.starts[index], tokens.ends[index])
 
     def text(self, index: int) -> str:
         """A token's text; a name's in normal form."""

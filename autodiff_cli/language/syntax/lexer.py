@@ -84,9 +84,10 @@ Columns = tuple[tuple[int, int], ...]
 class _FString:
     """An f-string being read: where it and its last field begin, and in which specs it is."""
 
-    __slots__ = ("field", "quote", "raw", "spec_depths", "start")
+    __slots__ = ("field", "opening", "quote", "raw", "spec_depths", "start")
 
-    def __init__(self, quote: str, raw: bool, start: int):
+    def __init__(self, opening: str, quote: str, raw: bool, start: int):
+        self.opening = opening
         self.quote = quote
         self.raw = raw
         self.start = start
@@ -405,12 +406,15 @@ class Lexer:
             if len(self.fstrings) >= MAX_NESTING:
                 self.error(nested_too_deep(self.source, start, "f-strings"))
                 raise _Stop
-            self.fstrings.append(_FString(quote, raw, start))
+            self.fstrings.append(_FString(text[start : self.at], quote, raw, start))
             return self.fstring_text()
         begin = self.at
         end = body_end(text, begin, quote)
+        if end is None and self.fstrings:
+            self.field_unclosed()
+            return False
         if end is None:
-            return self.unclosed_string(start)
+            return self.unclosed(start, text[start:begin])
         self.at = end + len(quote)
         body = text[begin:end]
         try:
@@ -421,11 +425,7 @@ class Lexer:
         self.emit(STRING, start, self.at, value)
         return True
 
-    def unclosed_string(self, start: int) -> bool:
-        opening = self.text[start : self.at]
-        if self.fstrings:
-            self.field_unclosed()
-            return False
+    def unclosed(self, start: int, opening: str) -> bool:
         self.error(unterminated(self.source, start, opening))
         if len(opening.lstrip("rRbBuUfF")) == 3:
             self.tokens.open_at_end = True
@@ -478,19 +478,7 @@ class Lexer:
             self.fstrings.pop()
             return True
         else:
-            return self.unclosed_fstring(fstring)
-        return False
-
-    def unclosed_fstring(self, fstring: _FString) -> bool:
-        start = fstring.start
-        prefix = len(self.text[start : start + 3].lower()) - len(
-            self.text[start : start + 3].lstrip("rRfF")
-        )
-        opening = self.text[start : start + prefix + len(fstring.quote)]
-        self.error(unterminated(self.source, start, opening))
-        if len(fstring.quote) == 3:
-            self.tokens.open_at_end = True
-            raise _Stop
+            return self.unclosed(fstring.start, fstring.opening)
         return False
 
     def field_mark(self, kind: int, start: int, end: int) -> bool:

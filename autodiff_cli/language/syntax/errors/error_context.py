@@ -29,8 +29,8 @@ VALUE_STARTS = frozenset(
 )  # fmt: skip
 COMPARISONS = frozenset(["EQUAL_EQUAL", "NOT_EQUAL", "LESS_EQUAL", "GREATER_EQUAL"])
 _SPELLED = {
-    "COLON": ":", "IN": "in", "RPAR": ")", "RSQB": "]", "RBRACE": "}", "LPAR": "(",
-    "IMPORT": "import", "COMMA": ",",
+    "COLON": "`:`", "IN": "`in`", "RPAR": "`)`", "RSQB": "`]`", "RBRACE": "`}`", "LPAR": "`(`",
+    "IMPORT": "`import`", "COMMA": "`,`", "NEWLINE": "the end of the line",
 }  # fmt: skip
 
 
@@ -92,10 +92,7 @@ class Context:
             return "a value"
         if "NAME" in expected:
             return "a name"
-        for name in ("COLON", "IN", "RPAR", "RSQB", "RBRACE", "LPAR", "IMPORT", "COMMA", "NEWLINE"):
-            if name in expected:
-                return "the end of the line" if name == "NEWLINE" else f"`{_SPELLED[name]}`"
-        return "something else"
+        return next((text for name, text in _SPELLED.items() if name in expected), "something else")
 
     def at_end(self) -> bool:
         return self.kind in (NEWLINE, END, DEDENT)
