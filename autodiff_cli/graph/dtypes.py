@@ -56,6 +56,11 @@ SCALAR_NAMES = {
     "uint8": "unsigned char",
     "bool": "bool",
 }
+# And those of its scalar types, which its kinds of tensors are called after: `torch.LongTensor`.
+SCALAR_TYPES = {
+    "int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte",
+    "bool": "Bool", "float64": "Double", "float32": "Float", "float16": "Half",
+}  # fmt: skip
 
 
 def is_float(dtype: np.dtype) -> bool:

@@ -14,6 +14,7 @@ from string import Formatter
 from typing import Any
 
 from ...errors import AutodiffError, blocks
+from ...graph.dtypes import SCALAR_TYPES
 
 # What follows a note with PyTorch's words.
 HINTS = {
@@ -21,10 +22,6 @@ HINTS = {
     "gradient, with torch.autograd.set_detect_anomaly(True, check_nan=False).",
 }
 
-_SCALAR_TYPES = {
-    "int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte",
-    "bool": "Bool", "float64": "Double", "float32": "Float", "float16": "Half",
-}  # fmt: skip
 # Kernels that PyTorch has for no integers, or for no floats, by the function's name.
 _KERNELS = {
     "softmax": "softmax_lastdim_kernel_impl",
@@ -57,7 +54,7 @@ _KINDS = {"string": "str", "None": "NoneType"}  # of values, where Python has an
 _SHAPE = r"(\([\d, ]*\))"
 _PARTS = {
     "<shape>": _SHAPE,
-    "<dtype>": f"({'|'.join(_SCALAR_TYPES)})",
+    "<dtype>": f"({'|'.join(SCALAR_TYPES)})",
     "<kernel>": f"({'|'.join(_KERNELS)})",
 }
 
@@ -78,7 +75,7 @@ _ASKED: dict[str, Callable[[str], Any]] = {
     "times": lambda text: " x ".join(map(str, _sizes(text))),
     "first": lambda text: (_sizes(text) or [0])[0],
     "dims": lambda text: len(_sizes(text)),
-    "type": lambda text: _SCALAR_TYPES.get(text, text),
+    "type": lambda text: SCALAR_TYPES.get(text, text),
     "kind": lambda text: _KINDS.get(text, text),
     "kernel": lambda text: _KERNELS[text],
     "depth": lambda text: text.count("["),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,14 +44,13 @@ class Kind:
         return chosen.of(arrays)
 
 
-class Blocks:
+class Blocks(NamedTuple):
     """The names of the variables; `bare`: of one that was asked for without a list; `many`: what is
     computed is that of many examples."""
 
-    def __init__(self, names: list[str], bare: bool, many: bool = False):
-        self.names = names
-        self.bare = bare
-        self.many = many
+    names: list[str]
+    bare: bool
+    many: bool = False
 
     def number(self, array: np.ndarray) -> Any:
         """The objective, as a number where it is one."""

@@ -47,7 +47,7 @@ from ..values.values import Scope
 from .gc_control import program_made
 from .report import Report, TensorRecord
 from .slips import forgotten_call, slips
-from .variables import has_row, leaf_names, named_tensors, no_such
+from .variables import has_row, leaf_names, named_tensors, no_objective, no_such
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -352,9 +352,7 @@ class Program:
                 return None
             if not isinstance(value, Tensor):
                 tensors = [n for n, v in names.items() if isinstance(v, Tensor)]
-                what = "is not a tensor" if wanted in names else "does not exist"
-                message = f"--of {wanted}: the name {what} in the program"
-                raise unknown(message, wanted, tensors)
+                raise no_objective(wanted, tensors, self)
             return wanted, value
         value = names.get("loss")
         if isinstance(value, Tensor) and is_float(value.dtype):

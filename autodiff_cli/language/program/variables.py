@@ -5,6 +5,7 @@ Tensors in lists, dicts and modules have names too: `params[0]`, `params['W']`, 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -144,9 +145,13 @@ def _wanted(program: Program, wanted: str) -> Objective:
     wanted = (named(wanted, tensors) or [wanted])[0]
     tensor = tensors.get(wanted)
     if tensor is None:
-        what = "is not a tensor" if wanted in program.scope.names else "does not exist"
-        raise unknown(f"--of {wanted}: the name {what} in the program", wanted, tensors)
+        raise no_objective(wanted, tensors, program)
     return Objective(wanted, wanted, tensor.node)
+
+
+def no_objective(wanted: str, tensors: Iterable[str], program: Program) -> Exception:
+    what = "is not a tensor" if wanted in program.scope.names else "does not exist"
+    return unknown(f"--of {wanted}: the name {what} in the program", wanted, tensors)
 
 
 def _default(program: Program, kind: str) -> Objective:

@@ -38,9 +38,14 @@ def deep_copy(value: Any, known: dict[int, Any] | None = None, *, results: bool 
         method = special(value, "__deepcopy__")
         if method is not None:
             return call_value(method, [known], {})
-        copied = _blank(value, again)
-        known[id(value)] = copied
-        _copy_instance(value, copied, again)
+        known[id(value)] = copied = _blank(value, again)
+        copied.copy_state(value, again)
+        if isinstance(value, list):
+            list.extend(copied, [again(v) for v in list.__iter__(value)])
+        elif isinstance(value, dict):
+            dict.update(copied, {again(k): again(v) for k, v in dict.items(value)})
+        elif isinstance(value, set):
+            set.update(copied, set.__iter__(value))
     elif isinstance(value, list):
         known[id(value)] = copied = []
         copied.extend([again(v) for v in value])
@@ -77,17 +82,6 @@ def _copied_tensor(value: Tensor, known: dict[int, Any]) -> Tensor:
     copied.is_parameter = value.is_parameter
     copied.__class__ = type(value)
     return copied
-
-
-def _copy_instance(value: Any, copied: Any, again: Callable[[Any], Any]) -> None:
-    copied.copy_state(value, again)
-    if isinstance(value, list):
-        list.extend(copied, [again(v) for v in list.__iter__(value)])
-    elif isinstance(value, dict):
-        pairs = dict.items(value)
-        dict.update(copied, {again(k): again(v) for k, v in pairs})
-    elif isinstance(value, set):
-        set.update(copied, set.__iter__(value))
 
 
 def _blank(value: Any, again: Callable[[Any], Any]) -> Any:

@@ -291,14 +291,11 @@ class Slot:
         tensor._show(node)
 
 
-class Place:
+class Place(NamedTuple):
     """Where a container holds another number or tensor after each step; None is for names."""
 
-    __slots__ = ("holder", "key")
-
-    def __init__(self, holder: Any, key: Any):
-        self.holder = holder
-        self.key = key
+    holder: Any
+    key: Any
 
     def get(self, names: dict[str, Any]) -> Any:
         """What is there; None for nothing."""

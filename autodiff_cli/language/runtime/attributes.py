@@ -19,7 +19,7 @@ from ...autograd.overwritten import recorded
 from ...autograd.tensor import Array, GradSlot, Tensor, as_array
 from ...autograd.views import base_of, first_place, single
 from ...errors import AutodiffError, fail, fault, refused
-from ...graph.dtypes import is_float
+from ...graph.dtypes import SCALAR_TYPES, is_float
 from ...graph.node import Node
 from ...graph.op import LEAF, OUTPUT, Op, cast, constant, number, value_of
 from ...graph.params import to_tensor
@@ -30,7 +30,6 @@ from ...ops import public_names
 from ...suggest import did_you_mean, suggest
 from ..values.dialect import kind_of, misfit, private
 from ..values.factories import (
-    LEGACY_NAMES,
     check_device,
     legacy_dtype,
     legacy_tensor,
@@ -388,8 +387,7 @@ def _to(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def _type(tensor: Tensor, dtype: Any = None, **kwargs: Any) -> Any:
     if dtype is None:
-        names = {kind: name for name, kind in LEGACY_NAMES.items()}
-        return f"torch.{names[tensor.dtype.name]}Tensor"
+        return f"torch.{SCALAR_TYPES[tensor.dtype.name]}Tensor"
     return _to(tensor, legacy_dtype(dtype))
 
 

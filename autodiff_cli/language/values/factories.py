@@ -12,7 +12,7 @@ from ...autograd.handles import wrap_view
 from ...autograd.literals import array_of, check_extent, has_tensor, no_number
 from ...autograd.tensor import Array, Tensor, new_leaf
 from ...errors import fault
-from ...graph.dtypes import DTYPES, FLOAT64, is_float
+from ...graph.dtypes import DTYPES, FLOAT64, SCALAR_TYPES, is_float
 from ...graph.node import Node
 from ...graph.op import value_of
 from ...graph.params import to_dtype
@@ -130,17 +130,7 @@ def legacy_tensor(dtype: np.dtype, *args: Any) -> Tensor:
     return Tensor(F.zeros(tuple(args) if args else (0,), dtype=dtype))
 
 
-LEGACY_NAMES = {
-    "Double": "float64",
-    "Float": "float32",
-    "Half": "float16",
-    "Long": "int64",
-    "Int": "int32",
-    "Short": "int16",
-    "Char": "int8",
-    "Byte": "uint8",
-    "Bool": "bool",
-}
+LEGACY_NAMES = {name: kind for kind, name in SCALAR_TYPES.items()}
 
 
 def legacy_dtype(kind: Any) -> Any:
