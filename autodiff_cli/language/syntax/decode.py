@@ -5,29 +5,22 @@ from __future__ import annotations
 from ...errors import AutodiffError, fail
 from ...source import Source, Span
 
-_SIGNATURES = (
-    (b"\xff\xfe\x00\x00", "UTF-32 text"),
-    (b"\x00\x00\xfe\xff", "UTF-32 text"),
-    (b"\xff\xfe", "UTF-16 text"),
-    (b"\xfe\xff", "UTF-16 text"),
-    (b"\x93NUMPY", "a NumPy array file"),
-    (b"PK\x03\x04", "a zip archive (or .npz or .pt file)"),
-    (b"\x1f\x8b", "gzip-compressed data"),
-    (b"\x89PNG", "a PNG picture"),
-    (b"\xff\xd8\xff", "a JPEG picture"),
-    (b"GIF8", "a GIF picture"),
-    (b"%PDF", "a PDF document"),
-    (b"\x7fELF", "a program"),
-    (b'{"cells"', "a Jupyter notebook"),
-    (b'{\n "cells"', "a Jupyter notebook"),
-    (b"<!DOCTYPE", "a page of HTML"),
-    (b"<html", "a page of HTML"),
-    (b"\x80\x02", "a pickle"),
-    (b"\x80\x03", "a pickle"),
-    (b"\x80\x04", "a pickle"),
-    (b"\x80\x05", "a pickle"),
-)
-_ANY_SIGNATURE = tuple(start for start, _ in _SIGNATURES)
+_SIGNATURES: dict[str, tuple[bytes, ...]] = {
+    "UTF-32 text": (b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff"),
+    "UTF-16 text": (b"\xff\xfe", b"\xfe\xff"),
+    "a NumPy array file": (b"\x93NUMPY",),
+    "a zip archive (or .npz or .pt file)": (b"PK\x03\x04",),
+    "gzip-compressed data": (b"\x1f\x8b",),
+    "a PNG picture": (b"\x89PNG",),
+    "a JPEG picture": (b"\xff\xd8\xff",),
+    "a GIF picture": (b"GIF8",),
+    "a PDF document": (b"%PDF",),
+    "a program": (b"\x7fELF",),
+    "a Jupyter notebook": (b'{"cells"', b'{\n "cells"'),
+    "a page of HTML": (b"<!DOCTYPE", b"<html"),
+    "a pickle": (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"),
+}
+_ANY_SIGNATURE = tuple(start for starts in _SIGNATURES.values() for start in starts)
 _BOM = b"\xef\xbb\xbf"
 _SAMPLE = 4096
 _CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r\f\x1b")
@@ -38,7 +31,8 @@ def decode(data: bytes, name: str) -> Source:
     if data.startswith(_BOM):
         data = data[len(_BOM) :]
     if data.startswith(_ANY_SIGNATURE):
-        raise _not_text(name, next(w for start, w in _SIGNATURES if data.startswith(start)))
+        what = next(what for what, starts in _SIGNATURES.items() if data.startswith(starts))
+        raise _not_text(name, what)
     zero = data.find(b"\0")
     if zero >= 0:
         raise _not_text(name, _kind_of_zeros(data), zero)
