@@ -17,12 +17,6 @@ _PAIRS = {
     ("=", ">"): ("=>", ">="),
     ("=", "<"): ("=<", "<="),
 }
-# What prompts and notebooks begin a line with, and how many words later it does not fit.
-_PROMPTS = {
-    (">>", 0): "E102 prompt-not-part-program",
-    ("...", 1): "E102 prompt-not-part-program-2",
-    ("%", 0): "E102 notebook-commands-such-matplotlib",
-}
 
 # ---- signs and words ----------------------------------------------------------------------------
 
@@ -31,8 +25,14 @@ def prompt(context: Context) -> AutodiffError | None:
     """Pasted from a prompt or a notebook: `>>> x`, `%matplotlib inline`."""
     if context.index > context.first + 1 or not context.tokens.kinds:
         return None
-    which = _PROMPTS.get((context.text(context.first), context.index - context.first))
-    return None if which is None else context.fault(which)
+    head = context.text(context.first)
+    if head == ">>" and context.first == context.index:
+        return context.fault("E102 prompt-not-part-program")
+    if head == "..." and context.index == context.first + 1:
+        return context.fault("E102 prompt-not-part-program-2")
+    if head == "%" and context.first == context.index:
+        return context.fault("E102 notebook-commands-such-matplotlib")
+    return None
 
 
 def pair_of_signs(context: Context) -> AutodiffError | None:
