@@ -85,11 +85,6 @@ def too_large(span: Any) -> AutodiffError:
     return fault("E505 tensors-program-need-more", bytes_text(STATE.max_bytes), span=span)
 
 
-def memory_of(array: np.ndarray) -> int:
-    """What an array and its views have in common."""
-    return id(array if array.base is None else array.base)
-
-
 def owned(values: list[np.ndarray], kept: Iterable[Any]) -> list[np.ndarray]:
     """The values, each with all of some memory for itself, none that of an array that is kept."""
     taken: set[int] | None = None
@@ -99,7 +94,8 @@ def owned(values: list[np.ndarray], kept: Iterable[Any]) -> list[np.ndarray]:
             found.append(np.array(value))
             continue
         if taken is None:
-            taken = {memory_of(array) for array in kept if isinstance(array, np.ndarray)}
+            arrays = [array for array in kept if isinstance(array, np.ndarray)]
+            taken = {id(array if array.base is None else array.base) for array in arrays}
         base = value if value.base is None else value.base
         whole = isinstance(base, np.ndarray) and base.nbytes == value.nbytes and base.base is None
         found.append(np.array(value) if id(base) in taken or not whole else value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any
 from weakref import ref
 
 from ...graph.state import LOCK
@@ -10,17 +10,10 @@ from ...graph.state import LOCK
 MOST_HELD = 64 << 20
 
 
-class Holder(Protocol):
-    """A plan that holds memory."""
-
-    def let_go(self) -> None:
-        """Give it back."""
+HOLDING: dict[ref[Any], int] = {}  # bytes, by what gives them back when it is to `let_go()`
 
 
-HOLDING: dict[ref[Holder], int] = {}  # bytes
-
-
-def held(holder: Holder, size: int) -> None:
+def held(holder: Any, size: int) -> None:
     """Note that a plan holds memory; the oldest ones give theirs back when it is too much."""
     own = ref(holder)
     with LOCK:

@@ -169,6 +169,8 @@ class _Builder:
             self._call(None, np.copyto, (array, value))
 
     def _call(self, step: Any, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        if type(function) is InDouble:
+            function = function.of(args[0].dtype)
         self.fixed.calls.append((_KEYWORDS.get(function, function), args))
         self.fixed.steps.append(step)
 
@@ -274,8 +276,7 @@ class _Builder:
                 self._release(n)
             made = self._new(like, step.result)
             self._release(n)
-            kernel = step.kernel.of(made.dtype) if type(step.kernel) is InDouble else step.kernel
-            self._call(step, kernel, (*args, made))
+            self._call(step, step.kernel, (*args, made))
             self._own(step.result, made)
             return True
         unknown = [Unknown(a.dtype) if isinstance(a, np.ndarray) else a for a in args]
@@ -293,10 +294,7 @@ class _Builder:
             array = self._new(like, step.result if len(values) == result else None)
             scratch.append(array)
             values.append(array)
-            function = instruction.function
-            if type(function) is InDouble:
-                function = function.of(array.dtype)
-            self._call(step, function, (*operands, array))
+            self._call(step, instruction.function, (*operands, array))
         out = values[result]
         if out.shape != step.shape:
             raise Unfit
