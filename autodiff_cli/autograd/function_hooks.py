@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..graph.node import Node
 from ..graph.state import STATE
+from .storage import Content
 
 if TYPE_CHECKING:
     from .reverse import Pass
@@ -26,7 +27,9 @@ class Packed:
     def unpacked(self) -> Iterator[None]:
         """While this runs the saved nodes have the values that the program unpacks."""
         before = STATE.replaced, STATE.overwriting
-        held = [(node, node.mark().replaced, _Held(self.unpack(p).node)) for node, p in self.saved]
+        held = [
+            (node, node.mark().replaced, Content(self.unpack(p).node)) for node, p in self.saved
+        ]
         for node, _, holder in held:
             node.mark().replaced = holder, None, None
         STATE.replaced = STATE.overwriting = True
@@ -36,15 +39,6 @@ class Packed:
             for node, replaced, _ in held:
                 node.mark().replaced = replaced
             STATE.replaced, STATE.overwriting = before
-
-
-class _Held:
-    """Who shows a value."""
-
-    __slots__ = ("node",)
-
-    def __init__(self, node: Node):
-        self.node = node
 
 
 class Attached:

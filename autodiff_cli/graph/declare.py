@@ -114,16 +114,21 @@ def row_words(text: str) -> dict[str, tuple[list[str], str]]:
     return words
 
 
-def rows(form: Callable[..., Any], text: str, **common: Any) -> Callable[..., Op]:
-    """A function that declares a pointwise op of the signature of `form`, in the table of its
-    module, from a key, kernel, slope, samples and options beside the `common` ones; `text` has the
+def rows(module: str, names: str, text: str, **common: Any) -> Callable[..., Op]:
+    """A function that declares a pointwise op of tensors with these names in the table of `module`,
+    from its key, kernel, slope, samples and options beside the `common` ones; `text` has its
     words."""
     words = row_words(text)
+    params = [Param(name, "Tensor", REQUIRED, False) for name in names.split()]
 
     def declare(key: str, kernel: Any, vjp: Any, samples: Any, **options: Any) -> Op:
-        aliases, form.__doc__ = words[key]
+        def row() -> None:
+            pass
+
+        aliases, row.__doc__ = words[key]
+        row.__module__ = module
         options = {**common, **options, "key": key, "vjp": vjp, "aliases": aliases}
-        return pointwise(kernel, samples=samples, **options)(form)
+        return pointwise(kernel, more=params, samples=samples, **options)(row)
 
     return declare
 
@@ -199,38 +204,3 @@ def function(**options: Any) -> Callable[[Callable[..., Any]], Op]:
         return op
 
     return decorate
-
-
-__all__ = [
-    "AllDims",
-    "Any",
-    "Dim",
-    "DimList",
-    "Dims",
-    "Dtype",
-    "Flag",
-    "Floats",
-    "Function",
-    "Ints",
-    "Mask",
-    "NewDim",
-    "OptionalTensors",
-    "Promote",
-    "Scalar",
-    "Size",
-    "StaticDim",
-    "Tensor",
-    "TensorList",
-    "Tensors",
-    "Word",
-    "camel",
-    "composite",
-    "contraction",
-    "function",
-    "movement",
-    "opaque",
-    "pointwise",
-    "reduction",
-    "row_words",
-    "rows",
-]

@@ -583,9 +583,6 @@ class Kernels:
             def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
                 return None if node.level else node
 
-            def visit_With(self, node: ast.With) -> Any:
-                return self.generic_visit(node)
-
         return Resolve().visit(tree)
 
 

@@ -71,6 +71,12 @@ def read(x: Node, node: Node, rows: Placement) -> Placement | None:
     return None if axis < 0 or x.shape[axis] == 1 != node.shape[rows[0]] else (axis, rows[1])
 
 
+def _common(at: Places) -> Placement | None:
+    """The placement of all operands that have rows, if it is one."""
+    found = {p for p in at if p is not None}
+    return found.pop() if len(found) == 1 else None
+
+
 def _like_first(node: Node, at: Places, total: int) -> Placed | None:
     """The result has the rows of the first operand, and those after it have none."""
     return Placed(at[0], "", at) if at[0] and not any(at[1:]) else None
@@ -218,13 +224,11 @@ def _is_whole(node: Node) -> bool:
 
 def _joined(node: Node, at: Places, total: int) -> Placed | None:
     """`cat` and `stack` along another axis than the rows."""
-    found = {p for p in at if p is not None}
+    rows = _common(at)
     dim, stacked = node.args[1] % node.ndim, node.op.key == "stack"
-    if len(found) != 1:
+    if rows is None or (dim == rows[0] and not stacked):
         return None
-    axis, times = found.pop()
-    if dim == axis and not stacked:
-        return None
+    axis, times = rows
     reads = [(axis, times) if x.ndim > axis else None for x in node.inputs]
     return Placed((axis + (stacked and dim <= axis), times), "", reads)
 
@@ -241,9 +245,8 @@ def _padded(node: Node, at: Places, total: int) -> Placed | None:
 
 def _of_matrices(node: Node, at: Places, total: int) -> Placed | None:
     """Rows are an axis of the batch of matrices."""
-    found = {p for p in at if p is not None}
     same = len({x.ndim for x in node.inputs}) == 1
-    rows = found.pop() if len(found) == 1 and same else None
+    rows = _common(at) if same else None
     if rows is None or rows[0] >= node.inputs[0].ndim - 2:
         return None
     return Placed(rows, "", [rows] * len(at))
@@ -261,8 +264,7 @@ def _diagonals(node: Node, at: Places, total: int) -> Placed | None:
 
 def _picked(node: Node, at: Places, total: int) -> Placed | None:
     """`gather` and `scatter`: all operands are cut where the rows are."""
-    found = {p for p in at if p is not None}
-    rows = found.pop() if len(found) == 1 else None
+    rows = _common(at)
     if rows is None or rows[0] == node.args[1]:
         return None
     return Placed(rows, "", [rows] * len(at))
@@ -340,8 +342,7 @@ def _samples(node: Node, at: Places, total: int) -> Placed | None:
 
 
 def _sums_samples(node: Node, at: Places, total: int) -> Placed | None:
-    found = {p for p in at if p is not None}
-    return Placed(None, "add", [(0, 1)] * len(at)) if found == {(0, 1)} else None
+    return Placed(None, "add", [(0, 1)] * len(at)) if _common(at) == (0, 1) else None
 
 
 Rule = Callable[[Node, Places, int], Placed | None]

@@ -156,17 +156,13 @@ def _folded(input, other):
     ],
     phrase="product rule of matrices",
     saves_views=_folded,
+    vjp=lambda g, out, input, other: (
+        _matmul_to_input(g, input, other) if input.requires_grad else None,
+        _matmul_to_other(g, input, other) if other.requires_grad else None,
+    ),
 )
 def matmul(input: Tensor, other: Tensor):
     """Matrix product; one-dim operands are vectors, dims before the last two broadcast."""
-
-
-@matmul.vjp
-def _(g, out, input, other):
-    return (
-        _matmul_to_input(g, input, other) if input.requires_grad else None,
-        _matmul_to_other(g, input, other) if other.requires_grad else None,
-    )
 
 
 def _matmul_to_input(g, input, other):

@@ -70,17 +70,13 @@ ONE = Steps((1,), (0,), (1,), 1)
         (input.shape[0], weight.shape[0], *sizes),
         input.dtype,
     ),
+    vjp=lambda g, out, input, weight, steps, sizes: (
+        F.convolve_input(g, weight, steps, input.shape[2:]),
+        F.convolve_weight(input, g, steps, weight.shape[2:]),
+    ),
 )
 def convolve(input: Tensor, weight: Tensor, steps: Any, sizes: Size):
     """Products of windows of `input` (N, C, ...) with `weight` (O, C / groups, ...)."""
-
-
-@convolve.vjp
-def _(g, out, input, weight, steps, sizes):
-    return (
-        F.convolve_input(g, weight, steps, input.shape[2:]),
-        F.convolve_weight(input, g, steps, weight.shape[2:]),
-    )
 
 
 @opaque(
@@ -92,17 +88,13 @@ def _(g, out, input, weight, steps, sizes):
         (g.shape[0], weight.shape[1] * steps.groups, *sizes),
         g.dtype,
     ),
+    vjp=lambda g, out, given, weight, steps, sizes: (
+        F.convolve(g, weight, steps, given.shape[2:]),
+        F.convolve_weight(g, given, steps, weight.shape[2:]),
+    ),
 )
 def convolve_input(g: Tensor, weight: Tensor, steps: Any, sizes: Size):
     """The adjoint of `convolve` in its input: the transposed convolution."""
-
-
-@convolve_input.vjp
-def _(g, out, given, weight, steps, sizes):
-    return (
-        F.convolve(g, weight, steps, given.shape[2:]),
-        F.convolve_weight(g, given, steps, weight.shape[2:]),
-    )
 
 
 @opaque(
@@ -114,17 +106,13 @@ def _(g, out, given, weight, steps, sizes):
         (g.shape[1], input.shape[1] // steps.groups, *kernel),
         input.dtype,
     ),
+    vjp=lambda g, out, input, given, steps, kernel: (
+        F.convolve_input(given, g, steps, input.shape[2:]),
+        F.convolve(input, g, steps, given.shape[2:]),
+    ),
 )
 def convolve_weight(input: Tensor, g: Tensor, steps: Any, kernel: Size):
     """The adjoint of `convolve` in its weight."""
-
-
-@convolve_weight.vjp
-def _(g, out, input, given, steps, kernel):
-    return (
-        F.convolve_input(given, g, steps, input.shape[2:]),
-        F.convolve(input, g, steps, given.shape[2:]),
-    )
 
 
 # -- what users call -------------------------------------------------------------------------------

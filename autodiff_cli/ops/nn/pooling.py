@@ -153,14 +153,12 @@ def _max_name(input, rules):
     properties=NAMED_SLOPE | {"selects", "samplewise"},
     kink=lambda input, rules: F.gaps_of_last(input, len(rules)),
     phrase="the largest element of each window gets the upstream gradient",
+    vjp=lambda g, out, input, rules: (
+        F.unpool(g, F.max_window_indices(input, rules), input.shape[-len(rules) :]),
+    ),
 )
 def max_windows(input: Tensor, rules: Any):
     """The maximum of each window of the last dims; the first of equal ones gets the gradient."""
-
-
-@max_windows.vjp
-def _(g, out, input, rules):
-    return (F.unpool(g, F.max_window_indices(input, rules), input.shape[-len(rules) :]),)
 
 
 @opaque(

@@ -45,14 +45,12 @@ def _resampled_shape(input, rules):
     properties=frozenset({"samplewise"}),
     shape=_resampled_shape,
     samples=[S(t(2, 5), (("adaptive", 2),))],
+    vjp=lambda g, out, input, rules: (
+        F.resample_adjoint(g, rules, input.shape[len(input.shape) - len(rules) :]),
+    ),
 )
 def resample(input: Tensor, rules: Any):
     """The last dims mapped linearly, each by its rule."""
-
-
-@resample.vjp
-def _(g, out, input, rules):
-    return (F.resample_adjoint(g, rules, input.shape[len(input.shape) - len(rules) :]),)
 
 
 @opaque(
@@ -221,8 +219,10 @@ def upsample_nearest(input: Tensor, size: Ints | None = None, scale_factor: Floa
     return F.interpolate(input, size, scale_factor)
 
 
-@function(name=NN + "upsample_bilinear", samples=[S(t(1, 1, 2, 3), size=(3, 5))])
-def upsample_bilinear(input: Tensor, size: Ints | None = None, scale_factor: Floats | None = None):
+@function(
+    like=upsample_nearest, name=NN + "upsample_bilinear", samples=[S(t(1, 1, 2, 3), size=(3, 5))]
+)
+def upsample_bilinear(input, size, scale_factor):
     """`interpolate` with mode bilinear and aligned corners."""
     return F.interpolate(input, size, scale_factor, "bilinear", True)
 

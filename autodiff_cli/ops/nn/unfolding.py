@@ -37,14 +37,12 @@ def _fold(columns, kernel, steps, sizes, kept):
         input.dtype,
     ),
     phrase="each element gets the sum over the windows it is in",
+    vjp=lambda g, out, input, kernel, steps, sizes: (
+        F.col2im(g, kernel, steps, sizes, input.shape[-2:]),
+    ),
 )
 def im2col(input: Tensor, kernel: Size, steps: Any, sizes: Size):
     """The windows of images (..., C, H, W) as columns."""
-
-
-@im2col.vjp
-def _(g, out, input, kernel, steps, sizes):
-    return (F.col2im(g, kernel, steps, sizes, input.shape[-2:]),)
 
 
 @opaque(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import fault, refused
-from ...graph.declare import Promote, Scalar, Tensor, composite, function, pointwise
+from ...graph.declare import Promote, Scalar, Tensor, composite, function, pointwise, rows
 from ...graph.dtypes import FLOAT32, FLOAT64, is_float
 from ...graph.op import cast, value_of
 from ...graph.registry import F
@@ -402,27 +402,31 @@ def hypot(input: Tensor, other: Tensor):
     """`sqrt(input**2 + other**2)` without overflow; nan slopes at (0, 0)."""
 
 
-def _declare_log_sum(name, kernel, power, doc):
-    @pointwise(
-        kernel,
-        key=name,
-        check=lambda input, other: require_some_float(name, input, other),
-        inplace=False,
-        samples=[S(t(2, 3), t(3)), S(t(), t(2))],
-        properties=frozenset({"saturates"}),
-        vjp=lambda g, out, input, other: (
-            g / (1 + power(other - input)),
-            g / (1 + power(input - other)),
+_log_sum = rows(
+    __name__,
+    "input other",
+    """
+    logaddexp: `log(exp(input) + exp(other))` without overflow.
+    logaddexp2: `log2(2**input + 2**other)` without overflow.
+    """,
+    inplace=False,
+    properties=frozenset({"saturates"}),
+)
+
+for _kernel, _raised in (
+    (np.logaddexp, lambda x: F.exp(x)),
+    (np.logaddexp2, lambda x: F.pow(2, x)),
+):
+    _log_sum(
+        _kernel.__name__,
+        _kernel,
+        lambda g, out, input, other, raised=_raised: (
+            g / (1 + raised(other - input)),
+            g / (1 + raised(input - other)),
         ),
+        [S(t(2, 3), t(3)), S(t(), t(2))],
+        check=lambda input, other, name=_kernel.__name__: require_some_float(name, input, other),
     )
-    def log_sum(input: Tensor, other: Tensor):
-        pass
-
-    log_sum.doc = f"`{doc}` without overflow."
-
-
-_declare_log_sum("logaddexp", np.logaddexp, lambda x: F.exp(x), "log(exp(input) + exp(other))")
-_declare_log_sum("logaddexp2", np.logaddexp2, lambda x: F.pow(2, x), "log2(2**input + 2**other)")
 
 
 @pointwise(

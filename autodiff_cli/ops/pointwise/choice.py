@@ -159,12 +159,9 @@ def _shared(beyond):
     return vjp
 
 
-def _two(input: Tensor, other: Tensor):
-    pass
-
-
 _extreme = rows(
-    _two,
+    __name__,
+    "input other",
     """
     maximum: The larger of two elements, nan if one is nan; equal elements share the slope.
     minimum: The smaller of two elements, nan if one is nan; equal elements share the slope.
@@ -243,29 +240,22 @@ def _(g, out, input, min, max):
     return F.where(inside, g, 0), to_min, to_max
 
 
-def _bound(key, kernel, inside, outside, doc):
-    def bounded(input: Tensor, min: Tensor):
-        pass
-
-    def bounded_above(input: Tensor, max: Tensor):
-        pass
-
+def _bound(key, kernel, inside, outside, place):
     def vjp(g, out, input, bound):
         to_bound = F.where(outside(input, bound), g, 0) if bound.requires_grad else None
         return F.where(inside(input, bound), g, 0), to_bound
 
-    function = bounded if key == "clamp_min" else bounded_above
-    function.__doc__ = f"Elements not {doc}; the slope at the bound is 1."
-    pointwise(
+    text = f"{key}: Elements not {place} `{key[6:]}`; the slope at the bound is 1."
+    rows(__name__, f"input {key[6:]}", text)(
+        key,
         kernel,
-        key=key,
-        vjp=vjp,
+        vjp,
+        [S(t(2, 3), 0.5), S(t(2, 3), t(3))],
         grad_fn=lambda _, bound: f"Clamp{key[6:].capitalize()}Backward{0 if bound.weak else 1}",
-        samples=[S(t(2, 3), 0.5), S(t(2, 3), t(3))],
         kink=_distance,
         properties=frozenset({"clamps"}),
-    )(function)
+    )
 
 
-_bound("clamp_min", np.maximum, lambda x, b: F.ge(x, b), lambda x, b: F.lt(x, b), "below `min`")
-_bound("clamp_max", np.minimum, lambda x, b: F.le(x, b), lambda x, b: F.gt(x, b), "above `max`")
+_bound("clamp_min", np.maximum, lambda x, b: F.ge(x, b), lambda x, b: F.lt(x, b), "below")
+_bound("clamp_max", np.minimum, lambda x, b: F.le(x, b), lambda x, b: F.gt(x, b), "above")

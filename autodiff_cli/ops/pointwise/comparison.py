@@ -19,17 +19,9 @@ from ...graph.op import value_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, bools, ints, t
 
-
-def _one(input: Tensor):
-    pass
-
-
-def _two(input: Tensor, other: Tensor):
-    pass
-
-
 _binary = rows(
-    _two,
+    __name__,
+    "input other",
     """
     eq: Whether two elements are equal.
     ne not_equal: Whether two elements differ.
@@ -49,7 +41,8 @@ _binary = rows(
 )
 
 _unary = rows(
-    _one,
+    __name__,
+    "input",
     """
     logical_not: Whether an element is zero.
     bitwise_not: Every bit turned over; logical not of bools.
@@ -189,10 +182,8 @@ def _true(node):
     return bool(np.all(value_of(node)))
 
 
-@function(samples=[S(t(3), t(3))])
-def allclose(
-    input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
-):
+@function(like=isclose, samples=[S(t(3), t(3))])
+def allclose(input, other, rtol, atol, equal_nan):
     """Whether all elements are close, as True or False."""
     return _true(F.isclose(input, other, rtol, atol, equal_nan))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import fail, fault
-from ...graph.declare import Promote, Tensor, composite, function, pointwise
+from ...graph.declare import Promote, Tensor, composite, function, pointwise, rows
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ..kernels.rules import no_derivative, refuse_bools
@@ -108,26 +108,30 @@ def _to_jump(input, other):
     return F.abs(quotient - F.round(quotient))
 
 
-def _declare_rounded(key, kernel, mode, doc):
-    @pointwise(
-        kernel,
-        key=key,
-        public=False,
-        check=_no_bool_quotient,
-        vjp=lambda g, out, input, other: (F.zeros_like(g), F.zeros_like(g)),
-        grad_fn="DivBackward2",
-        samples=[S(t(3), t(3, low=0.5))],
-        kink=_to_jump,
-        counterpart=("div", lambda *args: (args, {"rounding_mode": mode})),
+_rounded = rows(
+    __name__,
+    "input other",
+    """
+    quotient_to_zero: Quotient without its fraction.
+    quotient_down: Quotient rounded down.
+    """,
+    public=False,
+    check=_no_bool_quotient,
+    grad_fn="DivBackward2",
+    kink=_to_jump,
+)
+
+for _name, _kernel, _mode in (
+    ("quotient_to_zero", _towards_zero, "trunc"),
+    ("quotient_down", _down, "floor"),
+):
+    _rounded(
+        _name,
+        _kernel,
+        lambda g, out, input, other: (F.zeros_like(g), F.zeros_like(g)),
+        [S(t(3), t(3, low=0.5))],
+        counterpart=("div", lambda *args, mode=_mode: (args, {"rounding_mode": mode})),
     )
-    def rounded(input: Tensor, other: Tensor):
-        pass
-
-    rounded.doc = doc
-
-
-_declare_rounded("quotient_to_zero", _towards_zero, "trunc", "Quotient without its fraction.")
-_declare_rounded("quotient_down", _down, "floor", "Quotient rounded down.")
 
 
 @pointwise(

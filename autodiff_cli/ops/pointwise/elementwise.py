@@ -22,13 +22,9 @@ ABOVE_ONE = (S(t(2, 3, low=1.1)), S(t(low=1.1)))
 
 # -- one operand, floats ---------------------------------------------------------------------------
 
-
-def _one(input: Tensor):
-    pass
-
-
 _unary = rows(
-    _one,
+    __name__,
+    "input",
     """
     exp: e to the power of each element.
     exp2 special.exp2: 2 to the power of each element.

@@ -51,16 +51,9 @@ def _incomplete(low, high):
     return edges
 
 
-def _one(input: Tensor):
-    pass
-
-
-def _of_degree(input: Tensor, n: Tensor):
-    pass
-
-
 _declared = rows(
-    _one,
+    __name__,
+    "input",
     """
     lgamma special.gammaln: Logarithm of the absolute value of the gamma function.
     digamma special.digamma special.psi: Derivative of `lgamma`.
@@ -458,7 +451,8 @@ def _airy(x):
 
 
 _by_degree = rows(
-    _of_degree,
+    __name__,
+    "input n",
     """
     special_chebyshev_polynomial_t: Chebyshev polynomial of the first kind.
     special_chebyshev_polynomial_u: Chebyshev polynomial of the second kind.

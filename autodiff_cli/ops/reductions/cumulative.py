@@ -50,14 +50,12 @@ def _running(ufunc):
     samples=[*ALONG, S(ints(3), 0)],
     errors=[Bad("E304", t(2, 3), 2, words="dim 2")],
     phrase="the sum of upstream from each place to the end",
+    vjp=lambda g, out, input, dim, dtype: (
+        F.flip(F.cumsum(F.flip(g, (dim,)), dim), (dim,)) if input.shape else g,
+    ),
 )
 def cumsum(input: Tensor, dim: Dim, *, dtype: Dtype | None = None):
     """Running sums along `dim`."""
-
-
-@cumsum.vjp
-def _(g, out, input, dim, dtype):
-    return (F.flip(F.cumsum(F.flip(g, (dim,)), dim), (dim,)) if input.shape else g,)
 
 
 def _recurrence(decay, input, dim):
@@ -297,10 +295,8 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Scalar | None = None, d
     return F.mul_by(F.sub(F.sum(y, (dim,)), F.mul_by(ends, 0.5)), 1.0 if dx is None else dx)
 
 
-@function(method=False, samples=AREAS, errors=[Bad("E308", t(3), t(4))])
-def cumulative_trapezoid(
-    y: Tensor, x: Tensor | None = None, *, dx: Scalar | None = None, dim: Dim = -1
-):
+@function(like=trapezoid, method=False, samples=AREAS, errors=trapezoid.errors)
+def cumulative_trapezoid(y, x, dx, dim):
     """Running area under `y` by the trapezoid rule."""
     pairs = _pairs(y, x, dx, dim, "cumulative_trapezoid")
     if x is not None:

@@ -392,6 +392,9 @@ def count_nonzero(input: Tensor, dim: Dims | None = None):
     samples=[S(t(2, 3), 1), S(t(2, 3), (0, 1), keepdim=True), S(t(), 0)],
     properties=frozenset({"saturates"}),
     phrase="upstream times softmax(x)",
+    vjp=lambda g, out, input, dim, keepdim: (
+        F.mul(spread(g, input, dim), F.exp(F.sub(input, restored(out, input, dim)))),
+    ),
 )
 def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False):
     """Logarithm of the sum of exponentials over `dim`, without overflow."""
@@ -402,8 +405,3 @@ def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False):
     top = F.where(F.isinf(top), 0.0, top)
     total = F.log(F.sum(F.exp(F.sub(x, top)), dim, keepdim))
     return F.add(total, F.reshape(top, total.shape))
-
-
-@logsumexp.vjp
-def _(g, out, input, dim, keepdim):
-    return (F.mul(spread(g, input, dim), F.exp(F.sub(input, restored(out, input, dim)))),)

@@ -31,6 +31,9 @@ def _freedom(input, dim, unbiased, correction):
     samples=DIMS,
     errors=NO_FLOATS,
     phrase="upstream times 2 * (x - mean) / (n - correction)",
+    vjp=lambda g, out, input, dim, unbiased, keepdim, correction: (
+        _variance_slope(g, input, dim, unbiased, correction),
+    ),
 )
 def var(
     input: Tensor,
@@ -56,27 +59,20 @@ def _variance_slope(g, input, dim, unbiased, correction):
     return F.mul(F.mul(spread(g, input, dim), scale), F.sub(input, F.mean(input, dim, True)))
 
 
-@var.vjp
-def _(g, out, input, dim, unbiased, keepdim, correction):
-    return (_variance_slope(g, input, dim, unbiased, correction),)
-
-
 @composite(
     like=var,
     samples=[*DIMS, S(t(3, values=[1.0, 1.0, 1.0]), order=0, because="no slope at 0")],
     errors=NO_FLOATS,
     kink=lambda input, dim, *rest: F.std(input, dim, False),
     phrase="upstream times (x - mean) / ((n - correction) * std)",
+    vjp=lambda g, out, input, dim, unbiased, keepdim, correction: (
+        _variance_slope(_through_root(g, out), input, dim, unbiased, correction),
+    ),
 )
 def std(input, dim, unbiased, keepdim, correction):
     """Standard deviation, the root of `var`; the slope at 0 is 0."""
     require_float("std", input, "RuntimeError")
     return F.sqrt(F.var(input, dim, unbiased, keepdim, correction=correction))
-
-
-@std.vjp
-def _(g, out, input, dim, unbiased, keepdim, correction):
-    return (_variance_slope(_through_root(g, out), input, dim, unbiased, correction),)
 
 
 def _through_root(g, out):

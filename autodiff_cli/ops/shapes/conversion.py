@@ -6,6 +6,7 @@ from ...errors import fault
 from ...graph.declare import Any, Dtype, Tensor, composite, function, movement
 from ...graph.dtypes import BOOL, FLOAT16, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8
 from ...graph.op import cast
+from ...graph.params import Param
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.strides import kept_layout
@@ -38,7 +39,7 @@ def to_copy(input: Tensor):
     return F.clone(input)
 
 
-def _converted(input, dtype, copy, memory_format=None):
+def _converted(input, dtype, non_blocking, copy, memory_format):
     """In another dtype; a copy when one is asked for or another layout of memory needs it."""
     reordered = len(input.shape) == 4 and str(memory_format).endswith("channels_last")
     same = dtype is None or dtype == input.dtype  # `==` alone says that None is float64
@@ -47,34 +48,31 @@ def _converted(input, dtype, copy, memory_format=None):
     return cast(input, dtype)
 
 
-@function(samples=[S(t(2), FLOAT32, order=0, because=SINGLE), S(t(2), FLOAT64, copy=True)])
-def to(
-    input: Tensor,
-    dtype: Dtype,
-    non_blocking: bool = False,
-    copy: bool = False,
-    *,
-    memory_format: Any = None,
-):
+COPYING = (
+    Param("non_blocking", "bool", False, False),
+    Param("copy", "bool", False, False),
+    Param("memory_format", "Any", None, True),
+)
+
+
+@function(
+    samples=[S(t(2), FLOAT32, order=0, because=SINGLE), S(t(2), FLOAT64, copy=True)],
+    more=COPYING,
+)
+def to(input: Tensor, dtype: Dtype, *more):
     """The tensor in another dtype; itself when it has that dtype already."""
-    return _converted(input, dtype, copy, memory_format)
+    return _converted(input, dtype, *more)
 
 
-@function(name="to", samples=[S(t(2), t(2, dtype="float32"))])
-def to_other(
-    input: Tensor,
-    other: Tensor,
-    non_blocking: bool = False,
-    copy: bool = False,
-    *,
-    memory_format: Any = None,
-):
+@function(name="to", samples=[S(t(2), t(2, dtype="float32"))], more=COPYING)
+def to_other(input: Tensor, other: Tensor, *more):
     """The tensor in the dtype of another one."""
-    return _converted(input, other.dtype, copy, memory_format)
+    return _converted(input, other.dtype, *more)
 
 
 @function(
     name="to",
+    more=COPYING,
     samples=[
         S(t(2), "cpu"),
         S(t(2, dtype="float32"), "cpu", FLOAT64, False, True),
@@ -82,21 +80,13 @@ def to_other(
     ],
     errors=[Bad("E203", t(2), "cuda")],
 )
-def to_device(
-    input: Tensor,
-    device: Any = None,
-    dtype: Dtype | None = None,
-    non_blocking: bool = False,
-    copy: bool = False,
-    *,
-    memory_format: Any = None,
-):
+def to_device(input: Tensor, device: Any = None, dtype: Dtype | None = None, *more):
     """The tensor on a device, which can only be the CPU."""
     if isinstance(device, int | float | list | tuple | dict) or callable(device):
         raise fault("E205 takes-dtype", device)
     if isinstance(device, str) and not device.startswith("cpu"):
         raise fault("E203 there-no-device", str(device))
-    return _converted(input, dtype, copy, memory_format)
+    return _converted(input, dtype, *more)
 
 
 @function(samples=[S(t(2))])
@@ -119,7 +109,7 @@ def type(input: Tensor, dtype: Dtype, non_blocking: bool = False):
 
 def _cast_method(name, dtype):
     def convert(input: Tensor, *, memory_format: Any = None):
-        return _converted(input, dtype, False, memory_format)
+        return _converted(input, dtype, False, False, memory_format)
 
     convert.__doc__ = f"The tensor in dtype {dtype.name}."
     function(

@@ -109,24 +109,6 @@ def full(size: Ints, fill_value: Scalar, *, dtype: Dtype | None = None):
     )
 
 
-@creation(method=False, samples=[S(2, 3), S((2,)), S(())], errors=[Bad("E309", -1)])
-def zeros(size: Size, *, dtype: Dtype | None = None):
-    """A tensor of zeros."""
-    return _fill(size, 0, dtype or STATE.default_dtype)
-
-
-@creation(method=False, samples=[S(2, 3), S((2,))])
-def ones(size: Size, *, dtype: Dtype | None = None):
-    """A tensor of ones."""
-    return _fill(size, 1, dtype or STATE.default_dtype)
-
-
-@creation(method=False, samples=[S(0, 2), S((2, 0))])
-def empty(size: Size, *, dtype: Dtype | None = None):
-    """A tensor whose elements are to be set; here they are zeros."""
-    return _fill(size, 0, dtype or STATE.default_dtype)
-
-
 @creation(method=False, samples=[S(t(2, 3), 1.5), S(ints(2), 2)])
 def full_like(input: Tensor, fill_value: Scalar, *, dtype: Dtype | None = None):
     """A tensor of the shape and dtype of `input`, filled with one number."""
@@ -139,8 +121,11 @@ def new_full(input: Tensor, size: Ints, fill_value: Scalar, *, dtype: Dtype | No
     return _fill(size if type(size) is tuple else (size,), fill_value, dtype or input.dtype)
 
 
-def _relatives(stem, value, like_samples, new_samples, doc):
-    """`zeros_like(x)` and `x.new_zeros(size)`."""
+def _relatives(stem, value, doc, plain_doc, plain, like_samples, new_samples, **options):
+    """`zeros(size)`, `zeros_like(x)` and `x.new_zeros(size)`."""
+
+    def sized(size: Size, *, dtype: Dtype | None = None):
+        return _fill(size, value, dtype or STATE.default_dtype)
 
     def like(input: Tensor, *, dtype: Dtype | None = None):
         return laid_out_as(input, _fill(input.shape, value, dtype or input.dtype))
@@ -148,18 +133,23 @@ def _relatives(stem, value, like_samples, new_samples, doc):
     def new(input: Tensor, size: Size, *, dtype: Dtype | None = None):
         return _fill(size, value, dtype or input.dtype)
 
+    sized.__doc__ = plain_doc
     like.__doc__ = f"{doc} in the shape and dtype of `input`."
     new.__doc__ = f"{doc} in the dtype of `input`."
+    creation(key=stem, method=False, samples=plain, **options)(sized)
     creation(key=f"{stem}_like", method=False, samples=like_samples)(like)
     creation(key=f"new_{stem}", samples=new_samples)(new)
 
 
 LIKE = (S(t(2, 3)), S(ints(2)))
 NEW = (S(t(2), (2, 3)), S(t(2), 3))
+SIZES = [S(2, 3), S((2,)), S(())]
+NOTHING = "A tensor whose elements are to be set; here they are zeros."
+LATER = "Elements to be set, here zeros,"
 
-_relatives("zeros", 0, LIKE, NEW, "Zeros")
-_relatives("ones", 1, LIKE, NEW, "Ones")
-_relatives("empty", 0, [S(t(0, 2))], [S(t(2), (0, 2))], "Elements to be set, here zeros,")
+_relatives("zeros", 0, "Zeros", "A tensor of zeros.", SIZES, LIKE, NEW, errors=[Bad("E309", -1)])
+_relatives("ones", 1, "Ones", "A tensor of ones.", SIZES[:2], LIKE, NEW)
+_relatives("empty", 0, LATER, NOTHING, [S(0, 2), S((2, 0))], [S(t(0, 2))], [S(t(2), (0, 2))])
 
 
 @creation(method=False, samples=[S(2.5), S(2)])

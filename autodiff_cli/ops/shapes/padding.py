@@ -171,12 +171,9 @@ def pad(input: Tensor, pad: Ints, mode: str = "constant", value: Scalar | None =
 # -- pixels and channels ---------------------------------------------------------------------------
 
 
-def _pixels(name: str, input: Node, least: int) -> None:
-    if input.ndim < least:
-        raise fault("E303 needs-least-dims", name, least, input)
-
-
-def _positive(name: str, what: str, value: int) -> None:
+def _pixels(name: str, input: Node, what: str, value: int) -> None:
+    if input.ndim < 3:
+        raise fault("E303 needs-least-dims", name, 3, input)
     if value < 1:
         raise fault("E303 needs-positive", name, what, value)
 
@@ -191,8 +188,7 @@ def _positive(name: str, what: str, value: int) -> None:
 )
 def pixel_shuffle(input: Tensor, upscale_factor: int):
     """Groups of `upscale_factor ** 2` channels as pixels of a larger picture."""
-    _pixels("pixel_shuffle", input, 3)
-    _positive("pixel_shuffle", "upscale_factor", upscale_factor)
+    _pixels("pixel_shuffle", input, "upscale_factor", upscale_factor)
     *lead, channels, height, width = input.shape
     r = upscale_factor
     if channels % (r * r):
@@ -213,8 +209,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int):
 )
 def pixel_unshuffle(input: Tensor, downscale_factor: int):
     """Squares of `downscale_factor ** 2` pixels as channels of a smaller picture."""
-    _pixels("pixel_unshuffle", input, 3)
-    _positive("pixel_unshuffle", "downscale_factor", downscale_factor)
+    _pixels("pixel_unshuffle", input, "downscale_factor", downscale_factor)
     *lead, channels, height, width = input.shape
     r = downscale_factor
     if height % r or width % r:
@@ -235,8 +230,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int):
 )
 def channel_shuffle(input: Tensor, groups: int):
     """Channels of all groups in turn instead of group after group."""
-    _pixels("channel_shuffle", input, 3)
-    _positive("channel_shuffle", "groups", groups)
+    _pixels("channel_shuffle", input, "groups", groups)
     batch, channels, *rest = input.shape
     if channels % groups:
         raise fault("E303 channel_shuffle-channels-not-divisible", channels, groups)

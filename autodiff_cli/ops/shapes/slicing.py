@@ -320,14 +320,12 @@ def _unfold_strides(strides, input, dimension, size, step):
     strides_rule=_unfold_strides,
     samples=[S(t(5), 0, 3, 1), S(t(2, 5), 1, 2, 2), S(t(2, 4), 0, 1, 1), S(t(), 0, 1, 1)],
     errors=[Bad("E305", t(3), 0, 4, 1), Bad("E305", t(3), 0, 2, 0)],
+    vjp=lambda g, out, input, dimension, size, step: (
+        F.unfold_backward.apply([g, input.shape, dimension, size, step]),
+    ),
 )
 def unfold(input: Tensor, dimension: Dim, size: int, step: int):
     """All windows of `size` elements of a dim, `step` apart, as a new last dim."""
-
-
-@unfold.vjp
-def _(g, out, input, dimension, size, step):
-    return (F.unfold_backward.apply([g, input.shape, dimension, size, step]),)
 
 
 def _folded(g, shape, dimension, size, step):
