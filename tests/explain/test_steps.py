@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from autodiff_cli.source import Source
 from autodiff_cli.symbolic.differentials import _Steps
 from autodiff_cli.symbolic.expression import Infix
 
-from .test_textbook import CASES, DATA
+from .test_textbook import CASES, DATA, UNSAID
 
 
 def steps(loss: str, wrt: str) -> Derived:
@@ -23,22 +22,13 @@ def steps(loss: str, wrt: str) -> Derived:
     return derive_source(program, Options(), Request(wrt=(wrt,)), steps=True)
 
 
-UNSAID = [  # lines are told only where each op has a rule that can be written
-    "cholesky", "cosine_similarity", "clamp", "max(X, dim=1)",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("wrt", "loss"), [case[1:3] for case in CASES if case[0] == "1"])
-def test_lines_are_equal(wrt: str, loss: str) -> None:
+@pytest.mark.parametrize(
+    ("wrt", "loss"),
+    [case[1:3] for case in CASES if case[0] == "1" and any(part in case[2] for part in UNSAID)],
+)
+def test_what_has_no_rule_is_refused(wrt: str, loss: str) -> None:
     found = steps(loss, wrt)
-    if any(part in loss for part in UNSAID):
-        assert found.error is not None and found.error.code == "E404"
-        return
-    assert found.error is None, found.error
-    lines = next(d.steps for d in found.derivatives if d.wrt == wrt)
-    assert lines[0][0].startswith("d(") and not lines[0][1]
-    assert all(rule for _, rule in lines[1:])
-    assert not re.search(r"\bd\(", lines[-2][0]) and f"d{wrt}" in lines[-1][0]
+    assert found.error is not None and found.error.code == "E404"
 
 
 @pytest.mark.parametrize(
