@@ -185,6 +185,13 @@ def to_word(value: Any, first: Node | None = None) -> str:
     return value if isinstance(value, str) else shown(value)
 
 
+def check_device(device: Any) -> None:
+    """E203 for what is not the CPU, by its name or as a `torch.device`."""
+    where = getattr(device, "where", device)
+    if isinstance(where, str) and where.partition(":")[0] != "cpu":
+        raise fault("E203 there-no-device", where)
+
+
 def to_dtype(value: Any, first: Node | None = None) -> np.dtype:
     if isinstance(value, np.dtype):
         return value

@@ -76,6 +76,7 @@ _ASKED: dict[str, Callable[[str], Any]] = {
     "first": lambda text: (_sizes(text) or [0])[0],
     "dims": lambda text: len(_sizes(text)),
     "type": lambda text: SCALAR_TYPES.get(text, text),
+    "lower": lambda text: SCALAR_TYPES[text].lower(),
     "kind": lambda text: _KINDS.get(text, text),
     "kernel": lambda text: _KERNELS[text],
     "depth": lambda text: text.count("["),

@@ -13,10 +13,11 @@ from ...autograd.tensor import Tensor, new_leaf
 from ...errors import fault
 from ...graph.dtypes import DTYPES, is_float
 from ...graph.op import constant, value_of
+from ...graph.params import check_device
 from ...graph.registry import F
 from ...graph.state import grad_mode
 from ..values.dialect import kind_of, misfit
-from ..values.factories import Uninitialized, check_device
+from ..values.factories import Uninitialized
 from ..values.functions import call_value
 from ..values.operations import truth
 from ..values.values import Device
@@ -177,9 +178,9 @@ def _to(self: Module, *args: Any, **kwargs: Any) -> Module:
             if not is_float(value):
                 raise fault("E208 module-can-only-floating", value=value)
             _cast(self, value)
-        elif isinstance(value, str):
+        elif isinstance(value, str | Device):
             check_device(value)
-        elif not isinstance(value, bool | Device) and value is not None:
+        elif not isinstance(value, bool) and value is not None:
             raise misfit("`to` takes a dtype or a device, not", value, "torch.float64")
     return self
 

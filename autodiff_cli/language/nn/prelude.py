@@ -25,6 +25,7 @@ from typing import Any
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError
 from ...graph.node import Node, tick
+from ...graph.params import check_device
 from ...graph.state import STATE, grad_mode
 from ...graph.walk import bodies, walk
 from ...source import Source, Span
@@ -79,6 +80,7 @@ class LibraryFunction(UserFunction):
         if not STATE.python and self.name == "__init__":
             args = [plain(value) for value in args]
             kwargs = {name: plain(value) for name, value in kwargs.items()}
+        check_device(kwargs.get("device"))
         since = tick()
         try:
             result = self.run(args, kwargs)

@@ -13,7 +13,7 @@ import numpy as np
 from ...autograd import calls
 from ...autograd.tensor import Array, Tensor
 from ...errors import AutodiffError, fail, fault
-from ...graph.params import BindError, to_int, to_scalar
+from ...graph.params import BindError, check_device, to_int, to_scalar
 from ...graph.state import STATE
 from ...graph.symbolic_numbers import Aside, Later, Varying, like, whole
 from ..errors.exhaustion import too_many_digits
@@ -396,6 +396,15 @@ def type_of(value: Any) -> Any:
     raise fault("E203 type-not-supported", kind_of(value))
 
 
+def _device(name: Any = "cpu", index: Any = None) -> Device:
+    if isinstance(name, Device):
+        return name
+    kind, colon, at = str(name).partition(":")
+    if kind not in ("cpu", "cuda", "mps", "xpu", "meta") or (colon and not at.isdecimal()):
+        check_device(f"{name}")
+    return Device(kind, int(at) if colon else index)
+
+
 # Kinds of values whose types are there to be compared and shown.
 _OTHER_KINDS: dict[str, Any] = {
     "NoneType": type(None),
@@ -414,7 +423,6 @@ _OTHER_KINDS: dict[str, Any] = {
     "dict_values": ValuesView,
     "dict_items": ItemsView,
     "generator": Lazy,
-    "torch.device": Device,
 }
 
 
@@ -439,6 +447,7 @@ _TYPES = (
     instances("frozenset", frozenset, lambda values=(): frozenset(_members(values))),
     instances("slice", slice, lambda *parts: slice(*parts)),
     instances("torch.dtype", np.dtype),
+    instances("torch.device", Device, _device),
 )
 TYPES: dict[str, TypeName] = {kind.name.rpartition(".")[2]: kind for kind in _TYPES}
 _BARE_TYPES = "bool int float str list tuple dict set frozenset slice"

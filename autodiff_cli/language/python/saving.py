@@ -12,8 +12,8 @@ import numpy as np
 
 from ...autograd.tensor import Array, Tensor
 from ...errors import AutodiffError, fail, fault
+from ...graph.params import check_device
 from ..values.dialect import kind_of, misfit
-from ..values.factories import check_device
 from ..values.values import Size
 from .copying import deep_copy
 from .loading import files
@@ -67,8 +67,7 @@ def load(
     name = file_name(f)
     if name not in files().saved:
         raise missing(f)
-    if isinstance(map_location, str):
-        check_device(map_location)
+    check_device(map_location)
     kept = files().saved[name]
     if weights_only is None or weights_only is True:
         _check_plain(kept)

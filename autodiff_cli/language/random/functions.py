@@ -18,12 +18,12 @@ from ...autograd.tensor import Tensor
 from ...errors import fault
 from ...graph.dtypes import INT64
 from ...graph.op import constant, value_of
-from ...graph.params import to_dtype, to_float, to_int, to_size
+from ...graph.params import check_device, to_dtype, to_float, to_int, to_size
 from ...graph.registry import F
 from ...graph.state import STATE
 from ...graph.strides import laid_out_as
 from ..values.dialect import kind_of
-from ..values.factories import check_device, with_grad
+from ..values.factories import with_grad
 from ..values.functions import written
 from ..values.operations import truth
 from ..values.values import builtins_of

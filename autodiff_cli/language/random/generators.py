@@ -15,9 +15,9 @@ from ...autograd.random.stream import Generator, GeneratorState
 from ...autograd.tensor import Tensor, new_leaf
 from ...errors import fault
 from ...graph.dtypes import UINT8
+from ...graph.params import check_device
 from ...graph.state import STATE
 from ..values.dialect import kind_of
-from ..values.factories import check_device
 from ..values.values import CPU, Builtin, TypeName
 
 # seed, words left, seeded, next word, 624 words of 64 bits, three doubles of which the second is

@@ -22,7 +22,7 @@ from ...errors import AutodiffError, fail, fault, refused
 from ...graph.dtypes import SCALAR_TYPES, is_float
 from ...graph.node import Node
 from ...graph.op import LEAF, OUTPUT, Op, cast, constant, number, value_of
-from ...graph.params import to_tensor
+from ...graph.params import check_device, to_tensor
 from ...graph.registry import F
 from ...graph.state import STATE, taken_out
 from ...graph.strides import is_contiguous
@@ -30,7 +30,6 @@ from ...ops import public_names
 from ...suggest import did_you_mean, suggest
 from ..values.dialect import kind_of, misfit, private
 from ..values.factories import (
-    check_device,
     legacy_dtype,
     legacy_tensor,
     make_tensor,

@@ -25,7 +25,6 @@ from ..values.factories import (
     UNINITIALIZED,
     Uninitialized,
     as_tensor,
-    check_device,
     const,
     legacy_dtype,
     legacy_tensor,
@@ -34,7 +33,7 @@ from ..values.factories import (
 )
 from ..values.operations import items_of, truth
 from ..values.tensor_memory import as_strided
-from ..values.values import CPU, Builtin, Device, GradMode, Size, TypeName, builtins_of
+from ..values.values import Builtin, GradMode, Size, TypeName, builtins_of
 
 
 def _tensors(value: Any, what: str) -> list[Tensor]:
@@ -141,11 +140,6 @@ def _set_printoptions(**options: Any) -> None:
     )
 
 
-def _device(name: Any = "cpu", index: Any = None) -> Device:
-    check_device(name)
-    return CPU
-
-
 def _from_numpy(ndarray: Any) -> Tensor:
     if not isinstance(ndarray, Array) and STATE.python:
         raise misfit("from_numpy() takes a NumPy array, not", ndarray, "write `torch.tensor(...)`")
@@ -236,7 +230,6 @@ TORCH: dict[str, Any] = {
             "autograd.backward": _backward,
             "finfo": finfo,
             "iinfo": iinfo,
-            "device": _device,
             "allclose": allclose,
             "equal": lambda input, other: bool(
                 input.shape == other.shape and np.array_equal(input.numpy(), other.numpy())
@@ -260,6 +253,7 @@ TORCH: dict[str, Any] = {
     },
     "nn.parameter.is_lazy": Builtin("is_lazy", lambda value: type(value) is Uninitialized),
     "Size": TYPES["Size"],
+    "device": TYPES["device"],
     "dtype": TYPES["dtype"],
     "pi": np.pi,
     "e": np.e,

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...autograd.tensor import Tensor
 from ...errors import fault
+from ...graph.params import check_device
 from ...graph.state import STATE, grad_mode, packs
 from ..python.builtins import type_of
 from ..python.saving import load, save
@@ -20,7 +21,6 @@ from ..runtime.attributes import METHODS
 from ..runtime.context_managers import Manager
 from ..runtime.namespaces import TORCH_VERSION
 from ..values.exceptions import EXCEPTIONS
-from ..values.factories import check_device
 from ..values.formatting import represent
 from ..values.functions import call_value
 from ..values.operations import truth

@@ -15,18 +15,12 @@ from ...errors import fault
 from ...graph.dtypes import DTYPES, FLOAT64, SCALAR_TYPES, is_float
 from ...graph.node import Node
 from ...graph.op import value_of
-from ...graph.params import to_dtype
+from ...graph.params import check_device, to_dtype
 from ...graph.registry import F
 from ...graph.state import STATE, taken_out
 from .dialect import kind_of
 from .operations import flag, iterate
 from .values import Size, TypeName
-
-
-def check_device(value: Any) -> None:
-    """Only the CPU exists."""
-    if isinstance(value, str) and value.split(":")[0] != "cpu":
-        raise fault("E203 there-no-device-here", value=value)
 
 
 def make_tensor(

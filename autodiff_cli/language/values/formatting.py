@@ -28,7 +28,6 @@ from .housekeeping import count_step
 from .providers import from_above
 from .values import (
     Builtin,
-    Device,
     GradFn,
     GradMode,
     Instance,
@@ -58,7 +57,7 @@ def text(value: Any) -> Any:
         return array_text(value, str)
     if type(value) is np.float64:
         return str(value)
-    return "cpu" if isinstance(value, Device) else represent(value)
+    return represent(value)
 
 
 def represent(value: Any) -> Any:
@@ -201,8 +200,6 @@ def _atom(value: Any) -> str:
         return f"<{value.described if STATE.python else value.short_name}>"
     if isinstance(value, Namespace):
         return f"<namespace {value.path or 'torch'}>"
-    if isinstance(value, Device):
-        return "device(type='cpu')"
     if isinstance(value, GradMode):
         return f"<{value.name}>"
     if value is Ellipsis or value is NotImplemented:

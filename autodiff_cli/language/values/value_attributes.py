@@ -342,7 +342,7 @@ VALUE_ATTRIBUTES: dict[type, dict[str, Getter]] = {
         "is_complex": lambda v: False,
         "itemsize": lambda v: v.itemsize,
     },
-    Device: {"type": lambda v: "cpu", "index": lambda v: None},
+    Device: {"type": lambda v: v.type, "index": lambda v: v.index},
 }
 
 

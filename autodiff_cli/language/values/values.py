@@ -347,12 +347,30 @@ def switch(recorded: bool, inference: bool) -> None:
 
 
 class Device(Value):
-    """`torch.device`; only the CPU exists."""
+    """`torch.device`: where tensors might live; only the CPU exists."""
 
-    __slots__ = ()
+    __slots__ = ("index", "type", "where")
+
+    def __init__(self, type: str, index: int | None = None):
+        self.type = type
+        self.index = index
+        self.where = type if index is None else f"{type}:{index}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Device) and self.where == other.where
+
+    def __hash__(self) -> int:
+        return hash(self.where)
+
+    def describe(self) -> str:
+        at = "" if self.index is None else f", index={self.index}"
+        return f"device(type={self.type!r}{at})"
+
+    def describe_text(self) -> str:
+        return self.where
 
 
-CPU = Device()
+CPU = Device("cpu")
 
 # What `type(value).__name__` is in the program.
 for kind, name in (

@@ -6,7 +6,7 @@ from ...errors import fault
 from ...graph.declare import Any, Dtype, Tensor, composite, function, movement
 from ...graph.dtypes import BOOL, FLOAT16, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8
 from ...graph.op import cast
-from ...graph.params import Param
+from ...graph.params import Param, check_device
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.strides import kept_layout
@@ -84,8 +84,7 @@ def to_device(input: Tensor, device: Any = None, dtype: Dtype | None = None, *mo
     """The tensor on a device, which can only be the CPU."""
     if isinstance(device, int | float | list | tuple | dict) or callable(device):
         raise fault("E205 takes-dtype", device)
-    if isinstance(device, str) and not device.startswith("cpu"):
-        raise fault("E203 there-no-device", str(device))
+    check_device(device)
     return _converted(input, dtype, *more)
 
 

@@ -17,7 +17,7 @@ from ...graph.declare import Any, Dtype, Ints, Scalar, Size, Tensor, function, o
 from ...graph.dtypes import BOOL, FLOAT64, INT64, is_float
 from ...graph.node import Node
 from ...graph.op import Op, cast
-from ...graph.params import Param, to_int, to_tensor
+from ...graph.params import Param, check_device, to_int, to_tensor
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.state import STATE
@@ -31,12 +31,6 @@ OPTIONS = (
     Param("pin_memory", "bool", False, True),
     Param("memory_format", "Any", None, True),
 )
-
-
-def check_device(device: Any) -> None:
-    """E203 for what is not the CPU."""
-    if isinstance(device, str) and not device.startswith("cpu"):
-        raise fault("E203 there-no-device", str(device))
 
 
 def creation(**options: Any) -> Callable[[Callable[..., Any]], Op]:
