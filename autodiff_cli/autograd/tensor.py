@@ -387,12 +387,12 @@ class Tensor:
         whole = node if self.storage is None else self.storage.node
         if self.steps.cut:
             whole = self._history() or node
-        leads = node.requires_grad and _leads(node)
-        if leads or (self.steps and whole.requires_grad and _leads(whole) and node.requires_grad):
+        if node.requires_grad and _leads(node):
             check_view(self, node)
-            raise fault(
-                "E405 leaf-requires-grad-cannot" if leads else "E405 view-leaf-requires-grad"
-            )
+            raise fault("E405 leaf-requires-grad-cannot")
+        if self.steps and whole.requires_grad and _leads(whole) and node.requires_grad:
+            check_view(self, node)
+            raise fault("E405 view-leaf-requires-grad")
 
     def write(
         self, node: Node, by: Node | None = None, source: Tensor | None = None, fills: bool = False

@@ -182,3 +182,9 @@ def test_a_stack_that_is_full_is_an_error_of_the_program() -> None:
     with pytest.raises(AutodiffError) as caught:
         outcome_of_program(Source(deep, "t.py"), Options(), "t.py")
     assert caught.value.code == "E507"
+
+
+def test_yield_of_a_lambda_is_refused() -> None:
+    report = run(Source("import torch\ndef f():\n    return lambda: (yield)\nprint(f())\n"))
+    assert report.error is not None
+    assert report.error.code == "E106"

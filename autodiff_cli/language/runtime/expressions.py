@@ -333,6 +333,11 @@ def _lambda(tree: syntax.Lambda, context: Context) -> Run:
     return run
 
 
+def _yield(tree: syntax.Yield, context: Context) -> Run:
+    what = "yields inside of lambdas"
+    raise fault("E106 not-part-language", "write a `def`", what=what, span=tree.span)
+
+
 def compile_defaults(
     params: list[syntax.Param], context: Context
 ) -> Callable[[Scope], tuple[list[Any], dict[str, Any]]]:
@@ -408,6 +413,7 @@ COMPILERS: dict[type, Callable[[Any, Context], Run]] = {
     syntax.Subscript: _subscript,
     syntax.Slice: _slice,
     syntax.Lambda: _lambda,
+    syntax.Yield: _yield,
     syntax.ListComp: late("runtime.comprehensions.compile_list"),
     syntax.GeneratorExp: late("runtime.comprehensions.compile_generator"),
     syntax.SetComp: late("runtime.comprehensions.compile_set"),
