@@ -37,7 +37,7 @@ STATIC, VALUE, VALUES = range(3)
 VIEWS = frozenset({"reshapes", "expands"})
 Made = TypeVar("Made", Fixed, Turns)
 STEP_BYTES = 1500  # that a step takes, about
-FIXED_AFTER = 8  # runs before a plan gets memory of its own
+FIXED_AFTER = 3  # runs before a plan gets memory of its own
 
 
 class Step:
