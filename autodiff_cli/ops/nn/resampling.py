@@ -119,8 +119,6 @@ def _mode(mode, n, align_corners, antialias):
     if n not in dims:
         wanted = " or ".join(f"{d + 2}" for d in dims)
         raise fault("E308 mode-works-tensors-dims", mode, wanted, n + 2)
-    if align_corners is not None and kind in ("nearest", "nearest-exact", "area"):
-        raise fault("E205 align_corners-no-meaning-mode", mode)
     if (antialias and kind not in ("linear", "cubic", "lanczos")) or (antialias and n != 2):
         raise fault("E205 antialias-works-modes-bilinear")
     if kind == "lanczos" and (not antialias or align_corners):
@@ -131,8 +129,6 @@ def _mode(mode, n, align_corners, antialias):
 def _sizes_and_scales(input, size, scale_factor, recompute):
     spatial = input.shape[2:]
     n = len(spatial)
-    if (size is None) == (scale_factor is None):
-        raise fault("E205 interpolate-needs-either-size")
     given = size if scale_factor is None else scale_factor
     values = given if isinstance(given, tuple) else (given,) * n
     if len(values) != n:
@@ -176,6 +172,10 @@ def interpolate(
     antialias: Flag = False,
 ):
     """The dims after batch and channels brought to another size, or scaled."""
+    if align_corners is not None and mode in ("nearest", "nearest-exact", "area"):
+        raise fault("E205 align_corners-no-meaning-mode", mode)
+    if (size is None) == (scale_factor is None):
+        raise fault("E205 interpolate-needs-either-size")
     n = len(input.shape) - 2
     if not 1 <= n <= 3:
         raise fault(
