@@ -154,11 +154,6 @@ def folder(text: str) -> str:
     return text
 
 
-def program(text: str) -> str:
-    """Program text as the shell gave it; bytes that were no text are refused like in a file."""
-    return text
-
-
 def parse(
     argv: Sequence[str], options: Sequence[Option]
 ) -> tuple[dict[str, Any], list[str]] | None:
@@ -217,7 +212,7 @@ FORMAT = form_option("rich", "plain", "json")
 # The options of `run`; other commands pick from these so that one spelling means one thing.
 RUN_OPTIONS = (
     Option(("-e", "--expr"), "expr", "Program text; several are lines, after those of FILE.",
-           "CODE", program, repeat=True),
+           "CODE", repeat=True),
     Option(("-D", "--define"), "define",
            "Override a top-level assignment; VALUE is an expression, @file.npy, @file.npz:key, "
            "@file.csv, @file.json or @- (JSON from stdin). +NAME=VALUE adds a name.",

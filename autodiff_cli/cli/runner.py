@@ -241,23 +241,23 @@ class Runner:
 
     def _result(self, name: str | None, shown_name: str) -> tuple[Any, bool]:
         """What the command made of a program, and whether its FILE could not be read."""
+        missing = False
         try:
             return self._computed(name, shown_name), False
         except CannotRead as problem:
-            return _failure(shown_name, unreadable(shown_name, str(problem))), True
-        except AutodiffError as error:
-            return _failure(shown_name, error), False
+            missing, error = True, unreadable(shown_name, str(problem))
+        except AutodiffError as problem:
+            error = problem
         except MemoryError:
-            return _failure(shown_name, _out_of_memory()), False
+            error = _out_of_memory()
         except RecursionError:
             help = "use names for parts of it"
-            deep = fail("E507", "the program is nested too deeply", help=help)
-            return _failure(shown_name, deep), False
-        except Exception as error:
+            error = fail("E507", "the program is nested too deeply", help=help)
+        except Exception as problem:
             from ..crash import crashed
 
-            show = self.env.note if self.values["debug"] else None
-            return _failure(shown_name, crashed(error, show)), False
+            error = crashed(problem, self.env.note if self.values["debug"] else None)
+        return _failure(shown_name, error), missing
 
     def _computed(self, name: str | None, shown_name: str) -> Any:
         from ..graph.state import own_state

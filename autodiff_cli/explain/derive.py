@@ -29,7 +29,7 @@ from ..language.syntax.tree import ExprStmt
 from ..language.values.values import Scope
 from ..source import Source
 from ..symbolic.derivation import Formula, formulas
-from ..symbolic.differentials import Line, derivation
+from ..symbolic.differentials import derivation
 from ..symbolic.expression import Expression, Infix, Name, expression_of, text
 from ..symbolic.latex import latex, name
 from ..symbolic.lets import cost_of, mapped, renamed
@@ -39,7 +39,7 @@ from ..transform.torch_source import Recording as Recorder
 from .choosing import variables
 from .model import Request
 from .naming import Names
-from .record import Recording, Seeds, recorded, untouched
+from .record import Seeds, recorded, untouched
 from .source import Observed, under_observation
 from .units import Units
 from .words import readable
@@ -114,15 +114,10 @@ def _exported(
     from .check import confirmed
     from .export import Exported
 
-    recording = recorded(seeds)
-    units = Units(recording)
-    names = Names(program, recording, units.visible(), program.assigned, units.through)
-    of = objective or " + ".join(names[n] for n, _ in seeds)
-    warnings: list[Diagnostic] = []
-    wanted = variables(program, recording, names, units, request.wrt, of, warnings)
-    context = _Context(program, recording, names, [v.node for v in wanted], of)
+    context = _Context(program, seeds, objective, request)
+    recording, names, of = context.recording, context.names, context.of
     found, lets = {}, []
-    for v in wanted:
+    for v in context.wanted:
         gradient = recording.used[v.node]
         if to != "torch" and not raw and len(recording.nodes) <= MOST_NODES:
             with suppress(AutodiffError):
@@ -135,26 +130,21 @@ def _exported(
     own = [(shown, node) for node, shown in context.short.items() if node.op is LEAF]
     current = [(name, tensor.node) for name, tensor in names.tensors.items()]
     assigned = [*own, *current, *program.assigned, *lets]
-    leaves = [v.node for v in wanted if v.node.op is LEAF]
+    leaves = [v.node for v in context.wanted if v.node.op is LEAF]
     agreeing = confirmed(seeds, leaves) if to != "torch" and _plain(seeds) else ()
     passes = len(program.passes)
     which = f", of the last of its {passes} backward passes" if passes > 1 else ""
     source = Exported(seeds, of, found, assigned, program.source.name + which, made, agreeing)
     code, data = source.text(to, beside)
-    return Derived(program.source.name, of, name(of), code=code, data=data, warnings=warnings)
+    return context.derived(code=code, data=data)
 
 
 def _derived(
     program: Observed, seeds: Seeds, objective: str, request: Request, raw: bool, order: int,
     whole: bool, steps: bool,
 ) -> Derived:  # fmt: skip
-    recording = recorded(seeds)
-    units = Units(recording)
-    names = Names(program, recording, units.visible(), program.assigned, units.through)
-    of = objective or " + ".join(names[n] for n, _ in seeds)
-    warnings: list[Diagnostic] = []
-    wanted = variables(program, recording, names, units, request.wrt, of, warnings)
-    context = _Context(program, recording, names, [v.node for v in wanted], of)
+    context = _Context(program, seeds, objective, request)
+    used, wanted = context.recording.used, context.wanted
     found: list[Derivative] = []
     if whole and seeds[0][0].ndim:
         with grad_mode(True):
@@ -164,38 +154,40 @@ def _derived(
         for v, block in zip(wanted, blocks, strict=True):
             found.append(context.derivative((v,), block, raw))
     elif order == 1:
-        evaluate([recording.used[v.node] for v in wanted])
+        evaluate([used[v.node] for v in wanted])
         for v in wanted:
-            made = context.derivative((v,), recording.used[v.node], raw)
+            made = context.derivative((v,), used[v.node], raw)
             if steps:
-                made = replace(made, steps=context.steps(v, recording.used[v.node], made))
+                made = replace(made, steps=context.steps(v, used[v.node], made))
             found.append(made)
     else:
-        pairs = _second(seeds, [v.node for v in wanted])
+        with grad_mode(True):
+            pairs = hessian(seeds[0][0], [v.node for v in wanted])
         for i, v in enumerate(wanted):
             for j, other in enumerate(wanted[i:], i):
                 pair = (v, other) if i != j else (v,)
                 found.append(context.derivative(pair, pairs[i][j], raw, 2))
-    return Derived(
-        program.source.name, of, name(of), order, context.whole, tuple(found),
-        warnings=warnings,
-    )  # fmt: skip
-
-
-def _second(seeds: Seeds, inputs: list[Node]) -> list[list[Node]]:
-    with grad_mode(True):
-        return hessian(seeds[0][0], inputs)
+    return context.derived(order=order, whole=context.whole, derivatives=tuple(found))
 
 
 class _Context:
     """What formulas of one program are made of and held against."""
 
-    def __init__(
-        self, program: Observed, recording: Recording, names: Names, wanted: list[Node], of: str
-    ):
-        self.of = of
+    def __init__(self, program: Observed, seeds: Seeds, objective: str, request: Request):
+        self.file = program.source.name
+        self.seeds = seeds
         self.whole = False  # Jacobians
-        self.seeds = recording.seeds
+        self.recording = recorded(seeds)
+        units = Units(self.recording)
+        through = units.through
+        names = Names(program, self.recording, units.visible(), program.assigned, through)
+        self.names = names
+        self.of = of = objective or " + ".join(names[n] for n, _ in seeds)
+        self.warnings: list[Diagnostic] = []
+        self.wanted = variables(
+            program, self.recording, names, units, request.wrt, of, self.warnings
+        )
+        wanted = {v.node for v in self.wanted}
         known = {
             node: shown for node, shown in names.of.items()
             if node.op is LEAF or node in wanted or not node.requires_grad
@@ -212,6 +204,13 @@ class _Context:
             if node not in self.ends and node.op is not CONSTANT
             and shown.isidentifier() and shown not in self.ends.values()
         }  # fmt: skip
+
+        # Names of all that formulas may read.
+        self.readable = {**self.values, **self.ends, **self.short}
+
+    def derived(self, **found: Any) -> Derived:
+        """What was found, and of what."""
+        return Derived(self.file, self.of, name(self.of), warnings=self.warnings, **found)
 
     def derivative(
         self, pair: tuple[Variable, ...], gradient: Node, raw: bool, order: int = 1
@@ -232,7 +231,7 @@ class _Context:
         self, nodes: list[Node], gradient: Node, raw: bool, wrt: str, order: int
     ) -> tuple[Formula, bool]:
         """The formula of a gradient, and whether it was found to give it."""
-        problem: NoFormula | None = None
+        missing: Node | None = None
         if self.whole and gradient.ndim > 2:
             raise fault("E404 d-d-axes", self.of, wrt, gradient.ndim)
         if not raw and len(self.seeds) == 1 and (self.whole or _plain(self.seeds)):
@@ -242,19 +241,17 @@ class _Context:
                     if len(text(formula.shown)) <= LONGEST and self._agrees(formula, gradient):
                         return formula, True
             except NoFormula as error:
-                problem = error
-        if order > 1:
-            raise self._none(problem.node if problem else None, gradient, wrt)
+                missing = error.node
         plain = expression_of(gradient, self.short)
-        node = problem.node if problem is not None else None
-        if node is not None and (node.op is CONSTANT or not readable(plain)):
-            raise self._none(node, gradient, wrt)
+        no_rule = missing is not None and (missing.op is CONSTANT or not readable(plain))
+        if order > 1 or no_rule:
+            raise self._none(missing, gradient, wrt)
         if not readable(plain) or len(text(plain)) > LONGEST:
             raise fault("E505 d-d-too-long", self.of, wrt)
         formula = Formula(plain, (), cost_of(plain))
         agrees = self._agrees(formula, gradient)
         if agrees is False:
-            raise self._none(node, gradient, wrt)
+            raise self._none(missing, gradient, wrt)
         return formula, agrees is True
 
     def steps(
@@ -264,15 +261,17 @@ class _Context:
         means, for a change of the variable that was drawn."""
         result = self.seeds[0][0]
         change = next(n for n in (f"d{made.wrt}", "d_w", "change_") if n.isidentifier())
-        names = {**self.values, **self.ends, **self.short}
-        lines = self._lines(result, variable.node, change, made.wrt)
+        try:
+            lines = derivation(result, variable.node, self.readable, change)
+        except NoFormula as error:
+            raise self._none(error.node, result, made.wrt) from None
         drawn = np.random.default_rng(0).standard_normal(variable.node.shape)
         direction = constant(np.asarray(drawn, variable.node.dtype))
         total = constant((value_of(gradient) * value_of(direction)).sum())
         product = Infix("mul", Name(made.text), Name(change))
         found = []
         for line in lines:
-            places = {**names, direction: change}
+            places = {**self.readable, direction: change}
             with grad_mode(True):
                 linearized = Linearized(list(line.changes.values()), [variable.node])
                 tangents = linearized.along([direction])
@@ -286,17 +285,10 @@ class _Context:
         whole = f"sum({text(product, 0, True)})" if gradient.ndim else text(product, 0, True)
         return (*found, (whole, f"what multiplies {change}, collected"))
 
-    def _lines(self, result: Node, variable: Node, change: str, wrt: str) -> list[Line]:
-        names = {**self.values, **self.ends, **self.short}
-        try:
-            return derivation(result, variable, names, change)
-        except NoFormula as error:
-            raise self._none(error.node, result, wrt) from None
-
     def built(self, formula: Formula) -> tuple[Any, list[tuple[str, Node]]]:
         """A formula as a graph of the program's values, and its parts that have names."""
         with grad_mode(True):  # else what is looked at would be leaves
-            return _built(formula, {**self.values, **self.ends, **self.short}, lambda node: node)
+            return _built(formula, self.readable, lambda node: node)
 
     def _none(self, node: Node | None, gradient: Node, wrt: str) -> AutodiffError:
         node = node or gradient
@@ -307,7 +299,7 @@ class _Context:
     def _agrees(self, formula: Formula, gradient: Node) -> bool | None:
         """Whether a formula has the value of the gradient, where the program is and at other
         values of what it reads; None when it cannot be evaluated here."""
-        names = {**self.values, **self.ends, **self.short}
+        names = self.readable
         found = _compared(formula, gradient, names)
         if not found:
             return found

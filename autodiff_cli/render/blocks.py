@@ -6,7 +6,6 @@ people rounds or leaves out a number.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy as np
 from .document import enveloped
 from .files import store_arrays
 from .plain import BOLD, DIM, RESET, gradient
-from .text import broken, dumped, format_number, format_shape, printable
+from .text import broken, dumped, format_number, format_shape, identifier, printable
 from .values import cell_lines, fit_lines, strict, strict_number
 
 if TYPE_CHECKING:
@@ -49,13 +48,13 @@ _LETTERS = {"full": "H", "diagonal": "diag_H", "product": "Hv"}
 def statement_names(found: Derivatives) -> dict[tuple[str, str], str]:
     """The name of each block in program text and files: `J_y_A`, `H_loss_A_B`."""
     head = "J" if found.kind == "jacobian" else _LETTERS[found.part]
-    head += f"_{_identifier(found.of)}" if found.of else ""
+    head += f"_{identifier(found.of)}" if found.of else ""
     names: dict[tuple[str, str], str] = {}
     taken: set[str] = set()
     for key in found.blocks:
         pair = found.kind == "hessian" and found.part == "full"
         parts = key if pair else key[1:]
-        name = wanted = "_".join([head, *map(_identifier, parts)])
+        name = wanted = "_".join([head, *map(identifier, parts)])
         count = 1
         while name in taken:
             count += 1
@@ -63,10 +62,6 @@ def statement_names(found: Derivatives) -> dict[tuple[str, str], str]:
         taken.add(name)
         names[key] = name
     return names
-
-
-def _identifier(name: str) -> str:
-    return re.sub(r"\W+", "_", name).strip("_") or "value"
 
 
 def flattened(found: Derivatives) -> np.ndarray:
@@ -93,7 +88,7 @@ def column_ranges(found: Derivatives) -> dict[str, tuple[int, int]]:
 def named_arrays(found: Derivatives, flat: bool) -> dict[str, np.ndarray]:
     """The arrays of a file, by the names they have in program text."""
     if flat:
-        return {f"J_{_identifier(found.of)}" if found.of else "J": flattened(found)}
+        return {f"J_{identifier(found.of)}" if found.of else "J": flattened(found)}
     names = statement_names(found)
     return {names[key]: block for key, block in found.blocks.items()}
 
@@ -101,30 +96,23 @@ def named_arrays(found: Derivatives, flat: bool) -> dict[str, np.ndarray]:
 # -- JSON -----------------------------------------------------------------------------------------
 
 
-def document(found: Any, kind: str, flat: bool = False) -> dict[str, Any]:
-    """The result as data for strict JSON; `found` may be the report of a run that never began."""
-    return enveloped(
-        SCHEMAS[kind],
-        found,
-        lambda: {"of": found.of, "of_shape": list(found.shape), **_body(found, flat)},
-    )
-
-
 def _body(found: Derivatives, flat: bool) -> dict[str, Any]:
+    of = {"of": found.of, "of_shape": list(found.shape)}
     if found.kind == "jacobian":
+        of["mode"] = found.mode
         if not flat:
-            return {"mode": found.mode, "blocks": _by_wrt(found)}
+            return {**of, "blocks": _by_wrt(found)}
         columns = [
             {"name": name, "shape": list(found.shapes[name]), "start": start, "stop": stop}
             for name, (start, stop) in column_ranges(found).items()
         ]
-        return {"mode": found.mode, "matrix": _entry(flattened(found)), "columns": columns}
+        return {**of, "matrix": _entry(flattened(found)), "columns": columns}
     if found.part != "full":
-        return {found.part: _by_wrt(found)}
+        return {**of, found.part: _by_wrt(found)}
     blocks: dict[str, dict[str, Any]] = {}
     for (left, right), block in found.blocks.items():
         blocks.setdefault(left, {})[right] = _entry(block)
-    result: dict[str, Any] = {"blocks": blocks}
+    result: dict[str, Any] = {**of, "blocks": blocks}
     spectrum = found.spectrum
     if spectrum is not None:
         result["eigenvalues"] = {
@@ -149,8 +137,9 @@ def _entry(array: np.ndarray) -> dict[str, Any]:
 
 
 def dump(found: Any, kind: str, flat: bool = False) -> str:
-    """The document as one line, with its line end."""
-    return dumped(document(found, kind, flat))
+    """The document as one line, with its line end; `found` may be the report of a run that never
+    began."""
+    return dumped(enveloped(SCHEMAS[kind], found, lambda: _body(found, flat)))
 
 
 # -- program text ---------------------------------------------------------------------------------

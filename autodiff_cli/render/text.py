@@ -192,6 +192,11 @@ def dumped(data: Any) -> str:
     return text + "\n"
 
 
+def identifier(name: str) -> str:
+    """A name of the program as a part of a name."""
+    return re.sub(r"\W+", "_", name).strip("_") or "value"
+
+
 def format_shape(shape: tuple[int, ...]) -> str:
     """`(2, 3)`, `(3,)` or `()`, whatever integer type the sizes have."""
     return str(tuple(map(int, shape)))

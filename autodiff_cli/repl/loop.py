@@ -16,7 +16,7 @@ from ..autograd.tensor import Tensor
 from ..errors import AutodiffError, Diagnostic, Exit, reason_of
 from ..language.program.nonfinite_origin import first_guilty
 from ..language.program.report import Options
-from ..language.syntax.parser import is_incomplete, parse
+from ..language.syntax.parser import is_incomplete
 from ..language.values.values import Namespace
 from ..outside import OUTSIDE
 from ..render.diagnostics import render
@@ -334,20 +334,5 @@ _QUESTION = re.compile(r"\?{1,2}\s*([\w.@-]+)|([\w.@-]+)\s*\?{1,2}")
 
 def _corrected(diagnostic: Diagnostic, text: str) -> str:
     """The input with `**` for every `^`, when that was the mistake."""
-    if diagnostic.code != "E105" or "\n" in text.strip():
-        return ""
-    for _ in range(20):
-        try:
-            parse(Source(text))
-            break
-        except AutodiffError as error:
-            span = error.span
-            if error.code != "E105" or span is None or "^" not in span.text:
-                return ""
-            at = text.index("^", span.start)
-            text = f"{text[:at]}**{text[at + 1 :]}"
-    else:
-        return ""
-    if "'" in text or '"' in text:
-        return text.strip()
-    return text.replace("^", "**").strip()  # also those of which only values tell what they mean
+    plain = not any(char in text.strip() for char in "\n'\"")
+    return text.replace("^", "**").strip() if plain and diagnostic.code == "E105" else ""

@@ -165,10 +165,15 @@ def size(g: Any) -> str:
     return f"its norm is {norm:.6g}, its largest element {float(np.abs(g).max()):.6g}"
 
 
-def answer(
+def why(
     source: Source, name: str, options: Options | None = None, *, repair: bool = True
 ) -> Answer:
-    """See `why.why`."""
+    """The answer about the gradient of `name` when the program has ended.
+
+    Raises:
+        AutodiffError: the program has no tensor of that name, or fails before anything in it is
+            differentiated.
+    """
     options = options or Options()
     inquiry = Inquiry(source, name, options)
     verdict, cause = inquiry.found()

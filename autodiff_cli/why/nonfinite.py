@@ -187,21 +187,18 @@ def first_bad(roots: list[Node]) -> Node | None:
     return written
 
 
+def _floats(node: Node) -> list[Any]:
+    """The values of a node that may be no numbers."""
+    values = value_of(node) if node.outputs is not None else (value_of(node),)
+    return [array for array in map(np.asarray, values) if array.dtype.kind == "f"]
+
+
 def _finite(node: Node) -> bool:
-    if node.outputs is not None:
-        return all(_all_finite(part) for part in value_of(node))
-    return _all_finite(value_of(node))
+    return all(np.isfinite(array).all() for array in _floats(node))
 
 
 def _has_nan(node: Node) -> bool:
-    values = value_of(node) if node.outputs is not None else (value_of(node),)
-    arrays = [np.asarray(value) for value in values]
-    return any(array.dtype.kind == "f" and bool(np.isnan(array).any()) for array in arrays)
-
-
-def _all_finite(value: Any) -> bool:
-    array = np.asarray(value)
-    return array.dtype.kind != "f" or bool(np.isfinite(array).all())
+    return any(np.isnan(array).any() for array in _floats(node))
 
 
 def _chooses(node: Node) -> bool:

@@ -23,7 +23,6 @@ from ..language.syntax import tree as syntax
 from ..language.syntax.parser import parse
 from ..language.values.dialect import kind_of
 from ..language.values.user_classes import Object
-from ..language.values.values import Scope
 from ..source import Source, Span
 from ..suggest import did_you_mean, named, suggest, unknown
 
@@ -216,6 +215,3 @@ def _named(program: Recorder, name: str) -> Any:
     if program.failure is not None and not suggest(name, tensors, 1):
         raise program.failure
     raise unknown(f"the program has no name `{name}`", name, tensors)
-
-
-__all__ = ["Binding", "Exit", "Recorder", "Scope", "changed", "lookup"]

@@ -19,7 +19,7 @@ from ..graph.op import LEAF, OUTPUT, value_of
 from ..graph.walk import newest_first, walk
 from .flow import Edge, Flow, Probe, nodes_of_body
 from .model import Cause
-from .words import aligned, element, first_index, number, shown
+from .words import aligned, element, number, shown
 
 TINY = 1e-12
 STEEP = 1e-6  # a saturated op is flatter than this
@@ -294,6 +294,3 @@ def _steepness(flow: Flow, node: Node) -> float | None:
     probe = Probe(flow, node, operand)
     found = np.abs(probe(probe.noise))
     return float(found.max()) if found.size else None
-
-
-__all__ = ["Zeros", "between", "declared", "faded", "first_index"]

@@ -20,6 +20,7 @@ import numpy as np
 from ...errors import AutodiffError, Diagnostic, Label, fail
 from ...graph.op import value_of
 from ...graph.state import STATE
+from ...numerals import aligned
 from ...transform.torch_source import Recording, TorchSource
 from .. import model
 from ..differences import GraphCheck, unhooked
@@ -228,12 +229,7 @@ def _first_gradient(written: Written, found: dict[str, Any]) -> Diagnostic | Non
 
 def _departed(departed: list[tuple[str, Span, str, list[Any]]], what: str) -> Diagnostic:
     name, span, text, rows = departed[0]
-    lines = [("index", "autodiff", "PyTorch", "abs diff"), *rows]
-    widths = [max(len(row[i]) for row in lines) for i in range(4)]
-    table = "\n".join(
-        "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
-        for row in lines
-    )
+    table = "\n".join(aligned([("index", "autodiff", "PyTorch", "abs diff"), *rows]))
     later = [f"`{n}`" for n, *_ in departed[1:9]]
     notes = ["\n" + table] + ([f"departs afterwards: {', '.join(later)}"] if later else [])
     return fail(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from ...symbolic.latex import name as latex_name
 from ..document import enveloped, picked
 from ..plain import BOLD, DIM, RESET
-from ..text import broken, dumped, printable, text_width
+from ..text import broken, dumped, identifier, printable, text_width
 
 if TYPE_CHECKING:
     from ...explain.derive import Derived
@@ -61,12 +60,8 @@ def statements(found: Derived) -> str:
     made = []
     for d in found.derivatives:
         made += [f"{name} = {part}\n" for name, part, _ in d.lets]
-        made.append(f"{mark}{_identifier(found.of)}_d{_identifier(d.wrt)} = {d.text}\n")
+        made.append(f"{mark}{identifier(found.of)}_d{identifier(d.wrt)} = {d.text}\n")
     return "".join(made)
-
-
-def _identifier(name: str) -> str:
-    return re.sub(r"\W+", "_", name).strip("_") or "value"
 
 
 def latex(found: Derived) -> str:

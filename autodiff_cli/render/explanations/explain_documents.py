@@ -202,11 +202,6 @@ def matrix(value: np.ndarray, look: Look) -> str:
 # -- JSON -----------------------------------------------------------------------------------------
 
 
-def document(found: Explanation) -> dict[str, Any]:
-    """The explanation as data for strict JSON."""
-    return enveloped(SCHEMA, found, lambda: _body(found))
-
-
 def _body(found: Explanation) -> dict[str, Any]:
     check = found.check
     return {
@@ -248,4 +243,4 @@ def _contribution(c: Contribution) -> dict[str, Any]:
 
 def dump(found: Explanation) -> str:
     """The document as one line, with its line end."""
-    return dumped(document(found))
+    return dumped(enveloped(SCHEMA, found, lambda: _body(found)))

@@ -28,7 +28,7 @@ def graph_text(found: Drawing, form: str, *, direction: str = "BT", precision: i
 
         return picture_text(found, form == "html", direction, precision)
     if form == "json":
-        return dumped(document(found))
+        return dumped(enveloped(SCHEMA, found, lambda: _body(found)))
     lines = dot(found, direction, precision) if form == "dot" else mermaid(
         found, direction, precision
     )  # fmt: skip
@@ -161,19 +161,14 @@ def _entities(text: str) -> str:
 # -- JSON -----------------------------------------------------------------------------------------
 
 
-def document(found: Drawing) -> dict[str, Any]:
+def _body(found: Drawing) -> dict[str, Any]:
     """The drawing as data for strict JSON; see schema/graph-1.json."""
-    return enveloped(
-        SCHEMA,
-        found,
-        lambda: {
-            "of": found.of,
-            "root": found.root,
-            "nodes": [_node(vertex) for vertex in found.vertices],
-            "edges": [_edge(edge) for edge in found.edges],
-            "omitted": found.omitted,
-        },
-    )
+    return {
+        **picked(found, "of", "root"),
+        "nodes": list(map(_node, found.vertices)),
+        "edges": list(map(_edge, found.edges)),
+        "omitted": found.omitted,
+    }
 
 
 def _node(vertex: Vertex) -> dict[str, Any]:
