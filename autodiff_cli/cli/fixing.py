@@ -10,13 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from ..errors import AutodiffError, Diagnostic
 from ..source import Source, Span
 from ..suggest import distance_of, likely
-
-if TYPE_CHECKING:
-    from ..errors import AutodiffError, Diagnostic
 
 MOST = 100  # rounds; each corrects everything it can
 TRIES = 12  # changes that are tried before none is proposed

@@ -6,17 +6,14 @@ Invariant: standard input is read once, and nothing is read beyond the memory li
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import AutodiffError, fail, fault, reason_of
 from ..language.syntax.decode import decode
 from ..outside import OUTSIDE
+from ..source import Source
 from ..suggest import meant_file
 from .streams import Environment
-
-if TYPE_CHECKING:
-    from ..source import Source
-
 
 FIRST_PIECE, LARGEST_PIECE = 1 << 16, 1 << 24  # bytes asked for at once
 

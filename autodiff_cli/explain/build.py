@@ -7,7 +7,6 @@ rules that compute, and every number shown is a value of that graph.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from ..graph.node import Node
 from ..graph.op import LEAF, value_of
 from ..graph.registry import F
 from ..graph.state import grad_mode
+from ..language.program.running import Program
 from ..language.program.variables import Variable
 from ..symbolic.expression import Infix, Name, expression_of, text
 from ..symbolic.latex import escaped, latex
@@ -37,9 +37,6 @@ from .naming import Names
 from .record import Given, Recording, Seeds, recorded, untouched
 from .units import Statements, Unit, Units, by_statement, leading_to
 from .words import readable, rule_of, sign_of, through
-
-if TYPE_CHECKING:
-    from ..language.program.running import Program
 
 MOST_STEPS = 40  # more are grouped by statement
 LONGEST = 72  # characters of a formula; longer ones only say what they go through

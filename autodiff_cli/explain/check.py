@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 from ..checks.differences import BUDGET, GraphCheck
 from ..checks.slopes import NOISY, RIGHT, WRONG
 from ..errors import AutodiffError
+from ..graph.node import Node
+from ..language.program.variables import Variable
 from .model import Verified
-
-if TYPE_CHECKING:
-    from ..graph.node import Node
-    from ..language.program.variables import Variable
-    from .record import Seeds
+from .record import Seeds
 
 PATIENCE = 10.0  # seconds for all
 EVALUATIONS = 50  # of the objective, for a leaf along directions

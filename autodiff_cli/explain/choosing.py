@@ -7,18 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ..errors import Diagnostic
 from ..graph.op import LEAF
+from ..language.program.running import Program
 from ..language.program.variables import Objective, Variable, variables_of
 from ..suggest import unknown
 from .naming import Names
 from .record import Recording
 from .units import Unit, Units
-
-if TYPE_CHECKING:
-    from ..language.program.running import Program
 
 
 def check_opened(recording: Recording, wanted: Iterable[str]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from ..graph.op import CONSTANT, LEAF, constant, value_of
 from ..graph.params import BindError
 from ..graph.state import STATE, grad_mode
 from ..graph.walk import SEQUENCE, walk
+from ..language.program.report import Options
+from ..language.program.variables import Variable
 from ..language.runtime.expressions import Context, compile_expression
 from ..language.syntax.parser import parse
 from ..language.syntax.tree import ExprStmt
@@ -43,10 +45,6 @@ from .record import Seeds, recorded, untouched
 from .source import Observed, under_observation
 from .units import Units
 from .words import readable
-
-if TYPE_CHECKING:
-    from ..language.program.report import Options
-    from ..language.program.variables import Variable
 
 LONGEST = 2000  # characters of a formula
 MOST_NODES = 60  # of a result whose code has the formulas of its gradients

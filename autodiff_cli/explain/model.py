@@ -7,14 +7,11 @@ contributions to a name add up to its total unless a hook replaced it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from ..errors import Ended
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from ..source import Span
+from ..source import Span
 
 Shape = tuple[int, ...]
 

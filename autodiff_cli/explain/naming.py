@@ -6,15 +6,13 @@ Invariant: two values never have one name; the second value of `x` is `x#2`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..graph.node import Node
 from ..graph.op import CONSTANT, LEAF, OUTPUT
+from ..language.program.running import Program
 from ..language.program.variables import leaf_names, named_tensors
-
-if TYPE_CHECKING:
-    from ..language.program.running import Program
-    from .record import Recording
+from .record import Recording
 
 LONGEST = 24  # characters of a constant expression that is shown as it is written
 PREFIXES = ("t", "v", "s", "u", "h_")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ..autograd.reverse import ones_like
 from ..autograd.tensor import Tensor
@@ -15,16 +15,13 @@ from ..graph.node import Node
 from ..graph.sizes import not_single
 from ..graph.state import STATE
 from ..language.errors.exhaustion import Exhaustion
+from ..language.program.report import Options
 from ..language.program.running import calls_backward
 from ..language.program.variables import named_tensors, objective_of
-from ..source import Span
+from ..source import Source, Span
 from .build import explain
 from .model import Explanation, Request
 from .record import Seeds
-
-if TYPE_CHECKING:
-    from ..language.program.report import Options
-    from ..source import Source
 
 
 class Observed(Watched):

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..checks.model import LETTERS
+from ..checks.model import LETTERS, FileResult, Item
 from .diagnostics import document
 from .document import picked
 from .text import format_count, pad, printable, text_width
-
-if TYPE_CHECKING:
-    from ..checks.model import FileResult, Item
 
 SCHEMA = "autodiff.check/1"
 WORDS = ("passed", "kink", "cut", "noisy", "skipped", "xfailed", "failed", "error")

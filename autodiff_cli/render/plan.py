@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..engine.plan.describe import GroupPlan
+from ..engine.plan.describe import Array, GroupPlan, KernelPlan, PlanData
 from .document import picked
 from .profile import (
     DIM,
@@ -21,9 +21,6 @@ from .profile import (
     wrapped,
 )
 from .text import clip, format_count, format_shape, pad
-
-if TYPE_CHECKING:
-    from ..engine.plan.describe import Array, KernelPlan, PlanData
 
 MOST = 40  # groups and kernels that are shown unless all are asked for
 OP = "cyan"

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import AutodiffError
 from ..source import Source
 from . import finite, reconnect, slopes
+from .answering import Inquiry
 from .edits import Text
 from .model import Cause
 from .zeros import TINY
-
-if TYPE_CHECKING:
-    from .answering import Inquiry
 
 MOST_TRIALS = 40
 SECONDS = 20.0
@@ -46,8 +43,6 @@ class Trial:
 
     def run(self, text: str, inquiry: Inquiry) -> Inquiry | None:
         """The question asked of a candidate; None when it does not run, or was tried."""
-        from .answering import Inquiry
-
         if text in self.seen or self.left <= 0 or time.monotonic() > self.until:
             return None
         self.seen.add(text)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ...explain.derive import Derived
 from ...symbolic.latex import name as latex_name
 from ..document import enveloped, picked
 from ..plain import BOLD, DIM, RESET
 from ..text import broken, dumped, identifier, printable, text_width
-
-if TYPE_CHECKING:
-    from ...explain.derive import Derived
 
 SCHEMA = "autodiff.derive/1"
 

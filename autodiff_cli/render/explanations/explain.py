@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from ...explain.model import Contribution, Explanation, Forward, Step, Total
 from ..text import clip, format_number, format_shape, pad, printable
 from ..text import text_width as width_of
 from ..values import Look, cell_lines, fit_lines, joined, norm
-
-if TYPE_CHECKING:
-    from ...explain.model import Contribution, Explanation, Forward, Step, Total
 
 HEAD, NAME, SIGN, DIM, BAD = "bold", "bold", "cyan", "dim", "bold red"
 FORWARD_COLUMN = 23  # cells of a forward formula before its value, at least

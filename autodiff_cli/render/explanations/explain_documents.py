@@ -6,18 +6,16 @@ is; JSON is strict and never shortened.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ...explain.model import Contribution, Explanation, Formula, Total
 from ...symbolic.latex import number
 from ..document import as_data, enveloped, picked
 from ..text import dumped, format_number, format_shape, printable
 from ..values import Look, cell_lines, joined, norm
 from .explain import added, notes
-
-if TYPE_CHECKING:
-    from ...explain.model import Contribution, Explanation, Formula, Total
 
 SCHEMA = "autodiff.explain/1"
 MOST_IN_MATRIX = 36  # elements of a matrix that is written out

@@ -4,17 +4,14 @@ people, lines for pipes, strict JSON."""
 from __future__ import annotations
 
 from difflib import unified_diff
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ...errors import Diagnostic, Label
+from ...errors import AutodiffError, Diagnostic, Label
+from ...source import Source
+from ...why.model import Answer
 from ..document import picked, problem
 from ..frames import Paint, frames
 from ..text import dumped, printable, prose
-
-if TYPE_CHECKING:
-    from ...errors import AutodiffError
-    from ...source import Source
-    from ...why.model import Answer
 
 SCHEMA = "autodiff.why/1"
 ANSWER = ("name", "verdict", "cause", "line", "message", "fix")

@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,21 +18,19 @@ from ...autograd.reverse import ones_like
 from ...autograd.tensor import grad_fn_name
 from ...engine.evaluate import evaluate
 from ...errors import AutodiffError, Ended
+from ...graph.node import Node, Shape
 from ...graph.op import LEAF, value_of
 from ...graph.registry import F
 from ...graph.sizes import not_single
 from ...graph.state import STATE
 from ...graph.walk import bodies, walk
 from ...language.program.derivatives import Differentiated
+from ...language.program.running import Program
 from ...language.program.variables import leaf_names, named_tensors, objective_of
+from ...session import Options
+from ...source import Source, Span
 from ..text import format_count
 from .outline import Outline, shape_of, source_text
-
-if TYPE_CHECKING:
-    from ...graph.node import Node, Shape
-    from ...language.program.running import Program
-    from ...session import Options
-    from ...source import Source, Span
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ...errors import Diagnostic
+from ...graph.node import Node, Shape
 from ...graph.op import LEAF
+from ...session import Report
 from ..text import clip_inside, format_shape, printable
-
-if TYPE_CHECKING:
-    from ...errors import Diagnostic
-    from ...graph.node import Node, Shape
-    from ...session import Report
 
 _HIDDEN = ("cast", "output")
 LONGEST = 60  # cells of an expression

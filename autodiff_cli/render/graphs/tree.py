@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ...autograd.tensor import grad_fn_name
+from ...graph.node import Node
 from ..text import ascii_text, broken, clip_inside, format_count, format_number, pad
 from ..text import text_width as width_of
 from .outline import Outline, shape_text
-
-if TYPE_CHECKING:
-    from ...graph.node import Node
 
 
 class Row(NamedTuple):

@@ -7,13 +7,15 @@ Invariant: the same report gives the same bytes of a file; what is drawn is boun
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...graph.node import Node
 from ...graph.op import value_of
 from ...graph.state import STATE
 from ...language.program.running import run_program
+from ...session import Options, Report
+from ...source import Source
 from ...suggest import unknown
 from ..files import CannotWrite, check_place, named_arrays
 from ..heat import scale_of
@@ -21,11 +23,6 @@ from ..text import format_count, format_number, format_shape, printable
 from ..values import SPARK
 from .blocks import grid_of, reduced
 from .png import needs_pictures
-
-if TYPE_CHECKING:
-    from ...graph.node import Node
-    from ...session import Options, Report
-    from ...source import Source
 
 MOST = 24  # images
 _CELLS = 256  # rows and columns of an image

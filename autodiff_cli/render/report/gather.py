@@ -9,25 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from ...checks.model import KINK, Settings
+from ...checks.model import KINK, Item, Settings
 from ...checks.runner import check_source
-from ...errors import Ended
+from ...errors import Diagnostic, Ended
 from ...explain.derive import Derivative, derive_source
 from ...explain.model import Explanation, Request
 from ...explain.source import explain_source
 from ...graph.state import own_state
 from ...language.program.derivatives import Derivatives, derivatives
 from ...language.program.derivatives import Request as Blocks
-from ...session import Report, run
+from ...session import Options, Report, run
 from ...source import Source
 from ..diagnostics import render
-
-if TYPE_CHECKING:
-    from ...checks.model import Item
-    from ...errors import Diagnostic
-    from ...session import Options
 
 MOST_ENTRIES = 200_000  # of a Jacobian
 T = TypeVar("T", bound=Ended)

@@ -10,19 +10,22 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from html import escape
 from itertools import chain, repeat
 from math import prod
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING
 
+import numpy as np
 from pygments.lexers.python import PythonLexer
 from pygments.token import Comment, Keyword, Name, Number, String
 
+from ...errors import Diagnostic
+from ...explain.model import Explanation
 from ...session import Report
+from ...source import Source
 from ...version import __version__
 from ..diagnostics import render
 from ..explanations.explain import added, notes
@@ -32,15 +35,6 @@ from ..values import brief
 from . import numbers
 from .gather import Program, failed, gathered
 from .steps import Stop, Walk
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    import numpy as np
-
-    from ...errors import Diagnostic
-    from ...explain.model import Explanation
-    from ...source import Source
 
 FOLDER = Path(__file__).parent
 NAMESPACE = ' xmlns="http://www.w3.org/2000/svg"'  # an address, and of no use inside of HTML

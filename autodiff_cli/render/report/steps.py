@@ -7,15 +7,12 @@ says which node, which edges and which place of the program it is about.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
+import numpy as np
+
+from ...explain.model import Contribution, Explanation, Forward, Step
+from ...session import Report
 from ..graphs.drawing import Drawing, Edge, Vertex
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from ...explain.model import Contribution, Explanation, Forward, Step
-    from ...session import Report
 
 SMALL = 6  # nodes of a graph that has numbers in it
 
