@@ -125,17 +125,13 @@ def _direct(found: Directives, text: str, span: Span) -> None:
             found.wrt += tuple(n for n in value.split(",") if n)
         elif key in ("rtol", "atol") and value:
             setattr(found, key, _positive(key, value, span))
-        elif key == "loss" and value:
-            found.loss = value
-        elif key == "nan" and value in ("warn", "error", "ignore"):
-            found.nan = value
+        elif (key == "loss" and value) or (key == "nan" and value in ("warn", "error", "ignore")):
+            setattr(found, key, value)
         elif word in ("skip", "xfail"):
             setattr(found, word, " ".join(words))
             return
-        elif word == "hessian":
-            found.hessian = True
-        elif word == "strict":
-            found.strict = True
+        elif word in ("hessian", "strict"):
+            setattr(found, word, True)
         else:
             message = f"`# check:` does not understand `{word[:60]}`"
             raise fail("E205", message, span, help=meant(key, _WORDS, _WRITE))

@@ -151,9 +151,7 @@ def _nested(value: Any) -> str:
 
 
 def _short(value: bool | int | float) -> str:
-    if isinstance(value, bool | int):
-        return repr(value)
-    if not math.isfinite(value):
+    if isinstance(value, bool | int) or not math.isfinite(value):
         return repr(value)
     if value == int(value) and abs(value) < 1e15:
         return str(int(value))

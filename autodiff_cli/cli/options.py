@@ -65,12 +65,10 @@ def choice(*words: str) -> Callable[[str], str]:
 def words_of(*words: str) -> Callable[[str], tuple[str, ...]]:
     """A comma list of a few words."""
 
+    one = choice(*words)
+
     def convert(text: str) -> tuple[str, ...]:
-        found = names(text)
-        for word in found:
-            if word not in words:
-                raise ValueError(f"{word!r} is not one of {', '.join(words)}{_meant(word, words)}")
-        return found
+        return tuple(map(one, names(text)))
 
     convert.words, convert.several = words, True  # type: ignore[attr-defined]  # for completion
     return convert

@@ -34,7 +34,11 @@ from .terms import (
     renamed,
 )
 
-QUOTIENTS = {"sinh": ("cosh", "tanh"), "sin": ("cos", "tan")}  # divided by, and what that is
+# A function with another one, which it is divided by or stands beside, and what that is.
+TOGETHER = {
+    "sinh": ("cosh", "tanh"), "sin": ("cos", "tan"), "exp": ("sigmoid", "sigmoid"),
+    "sign": ("", "abs"),
+}  # fmt: skip
 IDEMPOTENT = ("gate", "delta", "triangle", "one_hot", "move")
 MOST_TERMS = 40  # of one sum
 MOST_ATOMS = 600
@@ -171,11 +175,7 @@ class Algebra:
         for position, one in enumerate(factors):
             if self._is_whole(one, factors):
                 return self._merged(number, factors[:position] + factors[position + 1 :])
-            other = (
-                self._quotient(one, factors)
-                or self._complement(one, factors)
-                or self._size(one, factors)
-            )
+            other = self._together(one, factors)
             if other is not None:
                 rest = [f for f in factors if f is not one and f is not other[0]]
                 return self._merged(number, [*rest, *other[1]])
@@ -192,8 +192,7 @@ class Algebra:
         return any(
             other.at == gate.at
             and other.power > 0
-            and self.atoms[other.atom].kind == "function"
-            and self.atoms[other.atom].data[0].name.endswith("relu")
+            and self.atoms[other.atom].function.endswith("relu")
             and self.atoms[other.atom].parts[0] == atom.parts[0]
             for other in factors
         )
@@ -206,54 +205,28 @@ class Algebra:
         label = one.at[atom.data if atom.kind == "softmax" else 1]
         return is_summed(label) and sum(factor.at.count(label) for factor in factors) == 1
 
-    def _quotient(self, one: Factor, factors: list[Factor]) -> tuple[Factor, list[Factor]] | None:
-        """`sinh(u) / cosh(u)` as `tanh(u)`."""
+    def _together(self, one: Factor, factors: list[Factor]) -> tuple[Factor, list[Factor]] | None:
+        """`sinh(u) / cosh(u)` as `tanh(u)`, `u * sign(u)` as `abs(u)`, and `exp(u)` beside
+        `sigmoid(-u)`, which together are `sigmoid(u)`."""
         atom = self.atoms[one.atom]
-        if atom.kind != "function" or atom.data[0].name not in QUOTIENTS or one.power <= 0:
+        below, name = TOGETHER.get(atom.function, ("", ""))
+        if not name or one.power <= 0:
             return None
-        below, name = QUOTIENTS[atom.data[0].name]
+        inner = self.factor(atom.parts[0], one.at) if name == "abs" else None
+        parts = (self.scaled(atom.parts[0], -1.0),) if name == "sigmoid" else atom.parts
         for other in factors:
-            beside = self.atoms[other.atom]
-            if other.at != one.at or beside.kind != "function" or other.power >= 0:
-                continue
-            if beside.data[0].name == below and beside.parts == atom.parts:
-                power = min(one.power, -other.power)
+            beside, power = self.atoms[other.atom], min(one.power, abs(other.power))
+            if name == "abs":
+                fits = one.power == other.power == 1 and inner == (1.0, [other])
+            else:
+                fits = other.at == one.at and (beside.function, beside.parts) == (below, parts)
+                fits = fits and (other.power < 0 if name != below else other.power >= one.power)
+            if fits:
                 (op, *_) = overloads(name)
                 found = self.atom("function", (op, (OPERAND,)), atom.parts, atom.shape)
-                left = [(one.atom, one.power - power), (other.atom, other.power + power)]
-                rest = [Factor(number, one.at, p) for number, p in left if p]
-                return other, [Factor(found, one.at, power), *rest]
-        return None
-
-    def _size(self, one: Factor, factors: list[Factor]) -> tuple[Factor, list[Factor]] | None:
-        """`u * sign(u)` as `abs(u)`."""
-        atom = self.atoms[one.atom]
-        if atom.kind != "function" or atom.data[0].name != "sign" or one.power != 1:
-            return None
-        number, inner = self.factor(atom.parts[0], one.at)
-        for other in factors:
-            if number == 1 and len(inner) == 1 and other == inner[0] and other.power == 1:
-                (op, *_) = overloads("abs")
-                size = self.atom("function", (op, (OPERAND,)), atom.parts, atom.shape)
-                return other, [Factor(size, one.at)]
-        return None
-
-    def _complement(self, one: Factor, factors: list[Factor]) -> tuple[Factor, list[Factor]] | None:
-        """`exp(u)` beside `sigmoid(-u)`, which together are `sigmoid(u)`."""
-        atom = self.atoms[one.atom]
-        if atom.kind != "function" or atom.data[0].name != "exp" or one.power <= 0:
-            return None
-        turned = self.scaled(atom.parts[0], -1.0)
-        for other in factors:
-            beside = self.atoms[other.atom]
-            if beside.kind != "function" or beside.data[0].name != "sigmoid":
-                continue
-            if beside.parts[0] == turned and other.at == one.at and other.power >= one.power:
-                p = self.atom("function", beside.data, atom.parts, atom.shape)
-                found = [Factor(p, one.at, one.power)]
-                if other.power > one.power:
-                    found.append(other._replace(power=other.power - one.power))
-                return other, found
+                rest = other.power - (power if other.power > 0 else -power)
+                left = [one._replace(power=one.power - power), other._replace(power=rest)]
+                return other, [Factor(found, one.at, power), *(f for f in left if f.power)]
         return None
 
     def _without_inverses(self, number: float, factors: list[Factor]) -> tuple[float, list[Factor]]:

@@ -117,9 +117,9 @@ def halved(algebra: Algebra, root: int) -> Sum:
 def sum_of_logarithms(algebra: Algebra, sum_: Sum) -> Sum | None:
     """`sum(log(diag(cholesky(M))))` as half of `logdet(M)`."""
     one = algebra.alone(sum_)
-    if one is None or len(sum_.shape) != 1 or one[1].kind != "function" or one[0].power != 1:
+    if one is None or len(sum_.shape) != 1 or one[1].function != "log" or one[0].power != 1:
         return None
-    root = _root(algebra, one[1].parts[0]) if one[1].data[0].key == "log" else None
+    root = _root(algebra, one[1].parts[0])
     if root is None or root.at != (0, 0):
         return None
     return algebra.scaled(halved(algebra, root.atom), one[2])

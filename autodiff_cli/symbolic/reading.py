@@ -116,8 +116,7 @@ class Reader:
         summed = [axis for axis, label in enumerate(factor.at) if is_summed(label)]
         kept = tuple(x for x in factor.at if not is_summed(x))
         whole = len(summed) == 1 and kept == tuple(range(len(inner.shape)))
-        power = atom.kind == "function" and atom.data[0].key == "exp" and factor.power == 1
-        if not whole or not power:
+        if not whole or atom.function != "exp" or factor.power != 1:
             return None
         found = algebra.of_atom(algebra.atom("logsumexp", summed[0], atom.parts, inner.shape))
         return algebra.added(found, algebra.number(log(number), inner.shape))
@@ -159,11 +158,8 @@ class Reader:
             product = first or second
             if one == other and (not first or not second) and len(product) == 1:
                 atom = self.algebra.atoms[product[0].atom]
-                if atom.kind == "function" and atom.data[0].name == "exp" and (
-                    product[0].power == 1
-                    and self.algebra.scaled(self.algebra.of_atom(product[0].atom), one).terms
-                    == ((product, one),)
-                ):  # fmt: skip
+                alone = self.algebra.scaled(self.algebra.of_atom(product[0].atom), one)
+                if atom.function == "exp" and alone.terms == ((product, one),):
                     turned = self.algebra.scaled(atom.parts[0], -1.0)
                     found = function(self.algebra, "sigmoid", turned)
                     found = self.algebra.raised(found, -power)
@@ -246,8 +242,7 @@ class Reader:
         one = self.algebra.alone(left)
         if key in ("gt", "le") and number_of(right) == 0 and one is not None:
             factor, atom, value = one
-            relu = atom.kind == "function" and atom.data[0].name == "relu"
-            if relu and value > 0 and factor.power == 1:
+            if atom.function == "relu" and value > 0 and factor.power == 1:
                 left = atom.parts[0]
         return self.algebra.of_atom(self.algebra.atom("gate", key, (left, right), left.shape))
 

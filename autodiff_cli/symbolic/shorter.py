@@ -115,7 +115,7 @@ def _opposite(
     for one, other in ((left, right), (right, left)) if a == -b else ():
         for i, factor in enumerate(other):
             atom = algebra.atoms[factor.atom]
-            if atom.kind != "function" or atom.data[0].name != "sigmoid" or factor.power != 1:
+            if atom.function != "sigmoid" or factor.power != 1:
                 continue
             if other[:i] + other[i + 1 :] == one:
                 parts = (algebra.scaled(atom.parts[0], -1.0),)
@@ -247,10 +247,8 @@ def _softmax(algebra: Algebra, product: Product) -> list[Factor] | None:
             continue
         (source,) = inner
         kind = algebra.atoms[source.atom]
-        if kind.kind != "function" or kind.data[0].name != "exp":
-            continue
         summed = [axis for axis, label in enumerate(source.at) if is_summed(label)]
-        if len(summed) != 1:
+        if kind.function != "exp" or len(summed) != 1:
             continue
         for j, above in enumerate(product):
             if above.atom != source.atom or above.power != 1:

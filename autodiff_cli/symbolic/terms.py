@@ -56,6 +56,11 @@ class Atom(NamedTuple):
     shape: Shape
     symmetric: bool = False
 
+    @property
+    def function(self) -> str:
+        """The name of a function of elements."""
+        return str(self.data[0].name) if self.kind == "function" else ""
+
 
 class NoFormula(Exception):
     """A graph that is no formula: too long, or `node` has none that a program could say."""
