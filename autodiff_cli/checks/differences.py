@@ -248,7 +248,6 @@ class GraphCheck:
             return LeafResult(RIGHT)
         rows: list[Row] = []
         cuts: list[Cut] = []
-        worst = RIGHT
         generator = generator_of(self.names.get(leaf, ""), self.seed + 1)
         for _ in range(min(2, point.size)):
             direction = signed_direction(generator, point)
@@ -261,7 +260,7 @@ class GraphCheck:
             verdict, found = self._second(second, leaf, direction)
             cuts = found or cuts
             rows.append(Row(None, verdict))
-            worst = _worse(worst, verdict.kind)
+        worst = _worst(rows)
         bad = [row for row in rows if row.verdict.kind == worst]
         return LeafResult(
             worst, bad if worst != RIGHT else [], len(bad), len(rows), cuts, by_direction=True
@@ -465,19 +464,17 @@ def _largest(value: Any) -> float:
     return float(finite.max()) if finite.size else 0.0
 
 
-_SEVERITY = {RIGHT: 0, KINK: 1, NOISY: 2, "cut": 3, WRONG: 4}
+_SEVERITY = (RIGHT, KINK, NOISY, "cut", WRONG)
 
 
-def _worse(a: str, b: str) -> str:
-    return a if _SEVERITY[a] >= _SEVERITY[b] else b
+def _worst(rows: list[Row]) -> str:
+    return max((row.verdict.kind for row in rows), key=_SEVERITY.index, default=RIGHT)
 
 
 def _summary(rows: list[Row], total: int) -> LeafResult:
     """The worst kind among the rows, and the rows of that kind, the largest error first."""
     largest = max(map(_error, rows), default=0.0)
-    kind = RIGHT
-    for row in rows:
-        kind = _worse(kind, row.verdict.kind)
+    kind = _worst(rows)
     if kind == RIGHT:
         return LeafResult(kind, [], len(rows), total, largest=largest)
     chosen = [row for row in rows if row.verdict.kind == kind]

@@ -63,10 +63,18 @@ def unseen_dependence(
         return None
     direction = signed_direction(generator_of(name, check.settings.seed), point)
     claimed = float(np.vdot(gradient, direction))
-    again = Again(check, name)
+    options = replace(check.options(), nan="ignore")
+
+    def value(at: np.ndarray) -> float:
+        """The weighted sum of what the program differentiates with another value of the leaf."""
+        again = Watched(check.source, options, arrays={name: at})
+        again.run()
+        pairs = again.passes[-1]
+        return sum(float(np.vdot(value_of(weight), value_of(node))) for node, weight in pairs)
+
     try:
-        here = again.value(point)
-        line = Line(lambda t: again.value(point + float(t.real) * direction), here, 1.0, rtol=1e-4)
+        here = value(point)
+        line = Line(lambda t: value(point + float(t.real) * direction), here, 1.0, rtol=1e-4)
         with np.errstate(all="ignore"):
             verdict = line.examine(claimed)
     except AutodiffError as error:
@@ -88,21 +96,3 @@ def unseen_dependence(
         (f"compute with tensors to differentiate it; exclude it: `# check: nograd {name}`",),
         "warning",
     )
-
-
-class Again:
-    """The objective of a program run anew with another value of one leaf."""
-
-    def __init__(self, check: FileCheck, name: str):
-        self.source = check.source
-        self.options = replace(check.options(), nan="ignore")
-        self.name = name
-
-    def value(self, point: np.ndarray) -> float:
-        """Run the program; the weighted sum of what it differentiates."""
-        program = Watched(self.source, self.options, arrays={self.name: point})
-        program.run()
-        total = 0.0
-        for node, weight in program.passes[-1]:
-            total += float(np.vdot(value_of(weight), value_of(node)))
-        return total

@@ -6,6 +6,7 @@ marked as not verified.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Container, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
@@ -349,10 +350,7 @@ def _moved(nodes: list[Node], named: Container[Node]) -> dict[Node, Node] | None
 
 def _shortened(known: dict[Node, str]) -> dict[Node, str]:
     """`x` for `x#1` where no other value of that name is mentioned."""
-    count: dict[str, int] = {}
-    for shown in known.values():
-        base = shown.partition("#")[0]
-        count[base] = count.get(base, 0) + 1
+    count = Counter(shown.partition("#")[0] for shown in known.values())
     return {
         node: base if count[base := shown.partition("#")[0]] == 1 else shown
         for node, shown in known.items()

@@ -5,11 +5,12 @@ Invariant: two values never have one name; the second value of `x` is `x#2`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
-from typing import Any
 
 from ..graph.node import Node
 from ..graph.op import CONSTANT, LEAF, OUTPUT
+from ..graph.walk import bodies
 from ..language.program.running import Program
 from ..language.program.variables import leaf_names, named_tensors
 from .record import Recording
@@ -50,9 +51,7 @@ class Names:
 
     def _name(self, shown: list[Node]) -> None:
         wanted = {node: self._wanted(node) for node in shown}
-        count: dict[str, int] = {}
-        for name in wanted.values():
-            count[name] = count.get(name, 0) + 1
+        count = Counter(wanted.values())
         taken = {*count, *self.tensors}
         prefix = next((p for p in PREFIXES if not any(_numbered(n, p) for n in taken)), "tmp")
         seen: dict[str, int] = {}
@@ -97,9 +96,7 @@ class Names:
             while given.op.key == "cast":  # a constant in the dtype that it is used in
                 given = given.inputs[0]
             name = self.bound.get(given)
-            if name is None and read.op is CONSTANT and not read.shape:
-                continue
-            if name is None:
+            if name is None and (read.op is not CONSTANT or read.shape):
                 name = _written(given, node)
             if name is not None:
                 self.of[read] = name
@@ -128,9 +125,7 @@ def _same_place(recording: Recording) -> set[Node]:
     """Nodes that another node of the same text reads: parts of an expression, not its value."""
     inside: set[Node] = set()
     for node in recording.arrived:
-        body: Any = node.body if recording.opens(node) else None
-        parts = () if body is None else body if type(body) is tuple else (body,)
-        for part in (*node.inputs, *parts):
+        for part in (*node.inputs, *(bodies(node) if recording.opens(node) else ())):
             if part.op is not LEAF and part.span is not None and part.span == node.span:
                 inside.add(part)
     return inside

@@ -118,7 +118,7 @@ class Page:
             if part == "values" and (records or (report.scalars and not show)):
                 printed = self._gap(printed)
                 scalars = {} if show else report.scalars
-                self.values(report, shown, scalars, len(records) - len(shown))
+                self.values(shown, scalars, len(records) - len(shown))
             elif part == "graph" and report.graph is not None and report.graph.requires_grad:
                 printed = self._gap(printed)
                 self.graph(report, all)
@@ -153,9 +153,7 @@ class Page:
             self.line()
         return True
 
-    def values(
-        self, report: Report, records: list[TensorRecord], scalars: dict[str, Any], hidden: int
-    ) -> None:
+    def values(self, records: list[TensorRecord], scalars: dict[str, Any], hidden: int) -> None:
         rows: list[list[Cell]] = []
         groups = families(records)
         for group in groups[:MOST_ROWS]:

@@ -330,10 +330,6 @@ class Interactive(Program):
         """Forget the last entry as if it had failed."""
         self._forget(self.entries.pop())
 
-    def imports_torch(self) -> bool:
-        """Whether the last entry had an import line."""
-        return bool(self.entries) and imports(self.entries[-1].trees)
-
     def put_back(self) -> bool:
         """Undo what replaced the session, when nothing came after it; whether something did."""
         if not self.replaced or len(self.entries) > self.replaced[-1].kept:

@@ -25,7 +25,7 @@ from ..render.values import Look
 from ..source import Source
 from ..suggest import suggest
 from .commands.table import COMMANDS, find
-from .entries import Entry, Outcome, Problem, Quit
+from .entries import Entry, Outcome, Problem, Quit, imports
 from .interactive import Interactive
 from .interrupts import uninterrupted
 from .pasted import without_prompts
@@ -191,7 +191,8 @@ class Loop:
         session = self.session
         first = not session.entries
         outcome = self.careful(lambda: session.run_text(source, folder))
-        if echo and session.imports_torch() and self.settings.echo != "none":
+        python = bool(session.entries) and imports(session.entries[-1].trees)
+        if echo and python and self.settings.echo != "none":
             self._say_dialect(first)
         for warning in outcome.warnings:
             self.fail_with(warning)

@@ -67,7 +67,9 @@ class Algebra:
                 raise NoFormula
             symmetric = len(shape) == 2 and shape[0] == shape[1] != 1
             if symmetric and kind != "delta":
-                symmetric = kind in ("group", "inverse") and self.is_symmetric(parts[0])
+                symmetric = kind in ("group", "inverse") and (
+                    self.moved(parts[0], (1, 0)) == parts[0]
+                )
             found = self.ids[key] = len(self.atoms)
             self.atoms.append(Atom(kind, data, parts, shape, symmetric))
         return found
@@ -87,9 +89,6 @@ class Algebra:
 
     def number(self, value: float, shape: Shape = ()) -> Sum:
         return Sum((((), value),) if value else (), shape)
-
-    def is_symmetric(self, sum_: Sum) -> bool:
-        return self.moved(sum_, (1, 0)) == sum_
 
     def fresh(self) -> int:
         self.labels -= 1

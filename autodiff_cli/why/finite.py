@@ -50,12 +50,12 @@ def is_namespace(node: s.Node) -> bool:
     )  # fmt: skip
 
 
-def kept(text: Text, span: Span | None) -> Iterator[str]:
+def kept(text: Text, span: Span | None, name: str) -> Iterator[str]:
     """Candidates for an expression whose value or slope is not finite."""
     node = text.at(span)
     if node is None:
         return
-    yield from rewritten(text, span)
+    yield from rewritten(text, span, name)
     yield from _safe_in_where(text, node)
     if INFINITIES.search(text.text):
         yield INFINITIES.sub("-1e9", text.text)
@@ -66,7 +66,7 @@ def kept(text: Text, span: Span | None) -> Iterator[str]:
 # -- stable forms ---------------------------------------------------------------------------------
 
 
-def rewritten(text: Text, span: Span | None) -> Iterator[str]:
+def rewritten(text: Text, span: Span | None, name: str) -> Iterator[str]:
     """Formulas around the expression in the form that stays finite."""
     node = text.at(span)
     statement = text.statement(node)

@@ -30,7 +30,7 @@ TORCH = {
 # -- detached -------------------------------------------------------------------------------------
 
 
-def attached(text: Text, span: Span | None) -> Iterator[str]:
+def attached(text: Text, span: Span | None, name: str) -> Iterator[str]:
     """Without what takes a value out of the graph: there, in its statement, everywhere."""
     node = text.at(span)
     if node is None:
@@ -176,7 +176,7 @@ def _switches(node: s.Node) -> bool:
     )
 
 
-def with_gradients(text: Text, span: Span | None) -> Iterator[str]:
+def with_gradients(text: Text, span: Span | None, name: str) -> Iterator[str]:
     """Out of the `with`, without the decorator, without the switch."""
     node = text.at(span)
     for block in text.around(node, s.With):
@@ -211,7 +211,7 @@ def with_gradients(text: Text, span: Span | None) -> Iterator[str]:
 # -- requires_grad --------------------------------------------------------------------------------
 
 
-def requiring(text: Text, name: str, span: Span | None) -> Iterator[str]:
+def requiring(text: Text, span: Span | None, name: str) -> Iterator[str]:
     """With requires_grad=True where the tensor is made, or on a line of its own."""
     node = text.at(span)
     statement = text.statement(node)
@@ -257,7 +257,7 @@ def _made_with(text: Text, call: s.Call) -> Iterator[str]:
 # -- not kept, rebound ----------------------------------------------------------------------------
 
 
-def retained(text: Text, name: str, span: Span | None) -> Iterator[str]:
+def retained(text: Text, span: Span | None, name: str) -> Iterator[str]:
     """With retain_grad() after the name is bound, or before backward."""
     statement = text.statement(text.at(span))
     if name.isidentifier() and statement is not None and not isinstance(statement, s.For | s.With):
@@ -268,7 +268,7 @@ def retained(text: Text, name: str, span: Span | None) -> Iterator[str]:
             yield text.changed([text.before(before, f"{name}.retain_grad()")])
 
 
-def renamed(text: Text, name: str, span: Span | None) -> Iterator[str]:
+def renamed(text: Text, span: Span | None, name: str) -> Iterator[str]:
     """The update in place, or the later tensor under a name of its own."""
     statement = text.statement(text.at(span))
     if not isinstance(statement, s.Assign) or not name.isidentifier():

@@ -7,12 +7,12 @@ only uncovers the next cause is repaired further, a few times.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from ..errors import AutodiffError
-from ..source import Source
+from ..source import Source, Span
 from . import finite, reconnect, slopes
 from .answering import Inquiry
 from .edits import Text
@@ -75,14 +75,14 @@ class Trial:
 def repaired(inquiry: Inquiry, verdict: str, cause: Cause) -> str | None:
     """The program with a repair that works; None when none was found."""
     try:
-        return _search(inquiry, Trial(inquiry, verdict, cause), verdict, cause, ROUNDS)
+        return _search(inquiry, Trial(inquiry, verdict, cause), cause, ROUNDS)
     except (AutodiffError, RecursionError):
         return None
 
 
-def _search(inquiry: Inquiry, trial: Trial, verdict: str, cause: Cause, rounds: int) -> str | None:
+def _search(inquiry: Inquiry, trial: Trial, cause: Cause, rounds: int) -> str | None:
     uncovered: list[Inquiry] = []
-    for text in candidates(inquiry, verdict, cause):
+    for text in candidates(inquiry, cause):
         other = trial.run(text, inquiry)
         if other is None:
             continue
@@ -95,7 +95,7 @@ def _search(inquiry: Inquiry, trial: Trial, verdict: str, cause: Cause, rounds: 
         next_verdict, next_cause = other.found()
         if next_verdict == "ok" or (next_verdict, next_cause.code) in HOPELESS:
             continue
-        found = _search(other, trial, next_verdict, next_cause, rounds - 1)
+        found = _search(other, trial, next_cause, rounds - 1)
         if found is not None:
             return found
     return None
@@ -105,29 +105,23 @@ def _search(inquiry: Inquiry, trial: Trial, verdict: str, cause: Cause, rounds: 
 HOPELESS = {("none", "not-reached"), ("zero", "times-zero"), ("zero", "cancelled")}
 
 
-def candidates(inquiry: Inquiry, verdict: str, cause: Cause) -> Iterator[str]:
+# What is tried against a cause, in this order.
+REPAIRS: dict[str, tuple[Callable[[Text, Span | None, str], Iterator[str]], ...]] = {
+    "detached": (reconnect.attached,),
+    "no-grad": (reconnect.with_gradients,),
+    "requires-grad-false": (reconnect.requiring,),
+    "integer": (reconnect.requiring, slopes.without_cast),
+    "not-a-leaf": (reconnect.retained,),
+    "rebound": (reconnect.renamed,),
+    "dead-relu": (slopes.leaky,),
+    "saturated": (finite.rewritten, slopes.steeper),
+    **dict.fromkeys(("flat-op", "comparison"), (slopes.straight_through,)),
+    **dict.fromkeys(("nan-forward", "nan-backward", "inf-forward", "inf-backward"), (finite.kept,)),
+}
+
+
+def candidates(inquiry: Inquiry, cause: Cause) -> Iterator[str]:
     """Programs that may be without the cause."""
     text = Text(inquiry.source)
-    match cause.code:
-        case "detached":
-            yield from reconnect.attached(text, cause.span)
-        case "no-grad":
-            yield from reconnect.with_gradients(text, cause.span)
-        case "requires-grad-false":
-            yield from reconnect.requiring(text, inquiry.name, cause.span)
-        case "integer":
-            yield from reconnect.requiring(text, inquiry.name, cause.span)
-            yield from slopes.without_cast(text, cause.span)
-        case "not-a-leaf":
-            yield from reconnect.retained(text, inquiry.name, cause.span)
-        case "rebound":
-            yield from reconnect.renamed(text, inquiry.name, cause.span)
-        case "flat-op" | "comparison":
-            yield from slopes.straight_through(text, cause.span)
-        case "dead-relu":
-            yield from slopes.leaky(text, cause.span)
-        case "saturated":
-            yield from finite.rewritten(text, cause.span)
-            yield from slopes.steeper(text, cause.span)
-        case "nan-forward" | "nan-backward" | "inf-forward" | "inf-backward":
-            yield from finite.kept(text, cause.span)
+    for repair in REPAIRS.get(cause.code, ()):
+        yield from repair(text, cause.span, inquiry.name)

@@ -19,7 +19,7 @@ def _forward_of(text: Text, node: s.Node, smooth: str) -> str:
     return form if isinstance(parent, s.Assign | s.Return) else f"({form})"
 
 
-def straight_through(text: Text, span: Span | None) -> Iterator[str]:
+def straight_through(text: Text, span: Span | None, name: str) -> Iterator[str]:
     """The flat value forward, the slope of its operand backward."""
     node = text.at(span)
     if isinstance(node, s.BinOp) and node.op == "//":
@@ -37,7 +37,7 @@ def straight_through(text: Text, span: Span | None) -> Iterator[str]:
         yield text.put(node, _forward_of(text, node, smooth))
 
 
-def without_cast(text: Text, span: Span | None) -> Iterator[str]:
+def without_cast(text: Text, span: Span | None, name: str) -> Iterator[str]:
     """Without the cast, or with the slope of what is cast."""
     node = text.at(span)
     if not isinstance(node, s.Call) or callee(node) not in CASTS:
@@ -50,7 +50,7 @@ def without_cast(text: Text, span: Span | None) -> Iterator[str]:
     yield text.put(node, _forward_of(text, node, value))
 
 
-def leaky(text: Text, span: Span | None) -> Iterator[str]:
+def leaky(text: Text, span: Span | None, name: str) -> Iterator[str]:
     """A relu that lets a little through; as little as the loss allows."""
     node = text.at(span)
     if not isinstance(node, s.Call):
@@ -72,7 +72,7 @@ def leaky(text: Text, span: Span | None) -> Iterator[str]:
             yield text.changed(edits)
 
 
-def steeper(text: Text, span: Span | None) -> Iterator[str]:
+def steeper(text: Text, span: Span | None, name: str) -> Iterator[str]:
     """The operand of a saturated op scaled to where it has a slope."""
     node = text.at(span)
     operand = None if node is None else operand_of(node)

@@ -68,10 +68,10 @@ class Missing:
         found = self._walk(roots, targets)
         if found is not None:
             return found
-        earlier = self._earlier(roots, targets)
+        earlier = self._earlier(roots)
         if earlier is not None:
             return earlier
-        found = self._left_as_numbers(roots, targets)
+        found = self._left_as_numbers(targets)
         if found is not None:
             return found
         if not self.tensor.requires_grad:
@@ -121,7 +121,7 @@ class Missing:
 
     # -- numbers --------------------------------------------------------------------------------
 
-    def _left_as_numbers(self, roots: list[Node], targets: set[Node]) -> Cause | None:
+    def _left_as_numbers(self, targets: set[Node]) -> Cause | None:
         """A place where numbers left the graph and still decide the loss."""
         before = self._numbers(self.program)
         trials = 0
@@ -283,7 +283,7 @@ class Missing:
                 return node
         return None
 
-    def _earlier(self, roots: list[Node], targets: set[Node]) -> Cause | None:
+    def _earlier(self, roots: list[Node]) -> Cause | None:
         """The loss used what the name meant before."""
         everything = set(self.ways.everything(roots))
         used: Binding | None = None

@@ -113,16 +113,16 @@ class Zeros:
         probe = self.probes.get((source, operand))
         if probe is None:
             probe = self.probes[source, operand] = Probe(self.flow, source, operand)
-        if self._flat(probe.at(probe.noise, at)):
+        if self._zero(probe.at(probe.noise, at)):
             return Kill(source, "slope", at, operand), []
-        alive = {i: ~self._zeros(g) for i, g in probe.given.items()}
+        alive = {i: ~self._zero(g) for i, g in probe.given.items()}
         if any(mask.any() for mask in alive.values()):
             kept = {i: np.where(mask, probe.noise[i], 0) for i, mask in alive.items()}
             kept = {i: part.astype(probe.noise[i].dtype) for i, part in kept.items()}
-            if not self._flat(probe.at(kept, at)):
+            if not self._zero(probe.at(kept, at)):
                 return Kill(source, "cancelled", at, operand), []
         place = probe.influencing({i: ~mask for i, mask in alive.items()}, at)
-        elsewhere = declared(source) == "saturated" and not self._flat(probe.elsewhere(at))
+        elsewhere = declared(source) == "saturated" and not self._zero(probe.elsewhere(at))
         if place is None or elsewhere:
             return Kill(source, "slope", at, operand), []
         part, index = place
@@ -130,24 +130,15 @@ class Zeros:
             return None, [(source, index)]
         return None, [(output, index) for output in self.flow.parts[source].get(part, [])]
 
-    def _zero(self, value: Any) -> bool:
-        return bool(abs(value) <= self.limit)
-
-    def _zeros(self, values: Any) -> Any:
+    def _zero(self, values: Any) -> Any:
         return np.abs(values) <= self.limit
-
-    def _flat(self, slope: float) -> bool:
-        return abs(slope) <= self.limit
 
     def _meeting(self, edges: list[Edge]) -> Node | None:
         """Where the ways of two contributions part on the way back: the oldest node behind both."""
-        first, second = (self._behind(edge.source) for edge in edges[:2])
+        sources = ([e.source] if e.source is not None else [] for e in edges[:2])
+        first, second = (set(walk(source, self.flow.behind)) for source in sources)
         common = [node for node in first if node in second]
         return min(common, key=lambda n: n.seq, default=edges[0].source)
-
-    def _behind(self, source: Node | None) -> set[Node]:
-        """The nodes from which a contribution came, up to the loss."""
-        return set() if source is None else set(walk([source], self.flow.behind))
 
     # -- saying it ------------------------------------------------------------------------------
 

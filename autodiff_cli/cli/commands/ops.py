@@ -139,7 +139,8 @@ def listing(ops: list[Op]) -> list[str]:
     """One line an op: family, name, first sentence; overloads of a name together."""
     rows: dict[tuple[str, str], str] = {}
     for op in ops:
-        rows.setdefault((op.family, short_name(op)), first_line(op))
+        first = " ".join(op.doc.split("\n\n")[0].split())
+        rows.setdefault((op.family, short_name(op)), first)
     width = max((len(name) for _, name in rows), default=0) + 2
     lines: list[str] = []
     family = ""
@@ -149,10 +150,6 @@ def listing(ops: list[Op]) -> list[str]:
             family = of
         lines.append(f"  {name:<{width}}{text}")
     return lines
-
-
-def first_line(op: Op) -> str:
-    return " ".join(op.doc.split("\n\n")[0].split())
 
 
 def describe(op: Op) -> str:

@@ -247,17 +247,14 @@ class Article:
         """The tensors of a program that is not stepped through."""
         records = self.program.run.tensors.values()
         given = any(r.grad is not None for r in records)
-        rows = "".join(
-            f'<tr><th scope="row">{_code(r.name)}</th><td>{format_shape(r.shape)}</td>'
-            f"<td>{self._value(r.value)}</td>"
-            f"{self._gradient(r.grad) if given else ''}</tr>"
-            for r in records
-        )
+        rows = ""
+        for r in records:
+            shown = [format_shape(r.shape), self._value(r.value)]
+            shown += ["None" if r.grad is None else self._value(r.grad)] if given else []
+            cells = "".join(f"<td>{cell}</td>" for cell in shown)
+            rows += f'<tr><th scope="row">{_code(r.name)}</th>{cells}</tr>'
         heads = ("name", "shape", "value", *(["gradient"] if given else []))
         return _grid(heads, rows) if rows else "<p>It has no tensors.</p>"
-
-    def _gradient(self, array: np.ndarray | None) -> str:
-        return "<td>None</td>" if array is None else f"<td>{self._value(array)}</td>"
 
     # -- the steps --------------------------------------------------------------------------------
 
