@@ -167,14 +167,11 @@ class Printer:
         return Form(cost, 0, Call("stack", (Listed(tuple(tensor(part.shown) for part in parts)),)))
 
     def _added(self, sum_: Sum) -> Form:
-        if len(sum_.shape) == 1 and 1 < sum_.shape[0] <= MOST_STACKED:
-            stacked = self._stacked(sum_)
-            if stacked is not None:
-                return stacked
+        few = len(sum_.shape) == 1 and 1 < sum_.shape[0] <= MOST_STACKED
         want: Layout = tuple(None if s == 1 else axis for axis, s in enumerate(sum_.shape))
-        switched = self._switched(sum_, want)
-        if switched is not None:
-            return switched
+        found = (self._stacked(sum_) if few else None) or self._switched(sum_, want)
+        if found is not None:
+            return found
         terms = []
         met: set[Label] = set()
         for product, value in sum_.terms:

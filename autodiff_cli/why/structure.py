@@ -59,26 +59,15 @@ class Missing:
         if not isinstance(self.tensor, Tensor):
             return self._no_tensor(roots)
         targets = self._versions(self.tensor)
-        if failure is not None and failure.code == "E404":
-            found = self._without_rule(roots, targets)
-            if found is not None:
-                return found
-        if not targets.isdisjoint(reached(roots)):
+        no_rule = failure is not None and failure.code == "E404"
+        found = self._without_rule(roots, targets) if no_rule else None
+        if found is None and not targets.isdisjoint(reached(roots)):
             return self._reached()
-        found = self._walk(roots, targets)
-        if found is not None:
-            return found
-        earlier = self._earlier(roots)
-        if earlier is not None:
-            return earlier
-        found = self._left_as_numbers(targets)
-        if found is not None:
-            return found
-        if not self.tensor.requires_grad:
-            own = self.ways.cut(self.tensor.node)
-            if own is not None:
-                return own
-        return self._not_reached(roots)
+        found = found or self._walk(roots, targets) or self._earlier(roots)
+        found = found or self._left_as_numbers(targets)
+        if found is None and not self.tensor.requires_grad:
+            found = self.ways.cut(self.tensor.node)
+        return found or self._not_reached(roots)
 
     def _versions(self, tensor: Tensor) -> set[Node]:
         """The nodes that a tensor is and, as a leaf that was stepped or changed in place, was."""
@@ -163,26 +152,19 @@ class Missing:
     # -- the tensor itself ----------------------------------------------------------------------
 
     @property
+    def bound(self) -> Span | None:
+        """The first statement that bound the name to its tensor."""
+        return next((b.span for b in self.bindings if b.tensor is self.tensor), None)
+
+    @property
     def made(self) -> Span | None:
         """Where the name was given its tensor."""
-        bound = [b for b in self.bindings if b.tensor is self.tensor]
-        if bound:
-            return bound[0].span
-        node = self._first(self.tensor)
-        return node.span
-
-    def _first(self, tensor: Tensor) -> Node:
-        node = tensor.node
-        accumulator = tensor.accumulator
-        if accumulator is not None:
-            leaves = [
-                n
-                for n in self.ways.everything([*self.program.roots, node])
-                if n.op is LEAF and n.args[0] is accumulator
-            ]
-            if leaves:
-                return leaves[-1]
-        return node
+        node, accumulator = self.tensor.node, self.tensor.accumulator
+        if self.bound is not None or accumulator is None:
+            return self.bound or node.span
+        nodes = self.ways.everything([*self.program.roots, node])
+        leaves = [n for n in nodes if n.op is LEAF and n.args[0] is accumulator]
+        return (leaves or [node])[-1].span
 
     def _own(self, node: Node) -> Cause:
         """Why a tensor that does not require grad has no gradient."""
@@ -203,12 +185,9 @@ class Missing:
         forgotten = f"`{name}` was made without requires_grad=True"
         if node.op.key in DETACHING and not node.inputs[0].requires_grad:
             return Cause("requires-grad-false", span, forgotten)
-        found = self.ways.cut(node)
+        found = self.ways.cut(node) or self._cut_behind(node)
         if found is not None:
             return found
-        behind = self._cut_behind(node)
-        if behind is not None:
-            return behind
         if self._written_as_constant():
             return Cause("requires-grad-false", span, f"`{name}` was written as a constant")
         if node.dtype.kind == "b":
@@ -230,8 +209,7 @@ class Missing:
 
     def _written_as_constant(self) -> bool:
         """Whether the program says `const(...)`."""
-        span = next((b.span for b in self.bindings if b.tensor is self.tensor), None)
-        text = "" if span is None else span.text.partition("=")[2].strip()
+        text = "" if self.bound is None else self.bound.text.partition("=")[2].strip()
         return text.startswith(("const(", "stop_gradient("))
 
     def _reached(self) -> Cause:
