@@ -343,7 +343,7 @@ def unreached(found: Reach, only: str) -> Iterator[str]:
         first += walk.blocks
 
 
-def reach(tests: list[str], stale: Path | None) -> Reach:
+def reach(tests: list[str], stale: Path | None, workers: int = 2) -> Reach:
     """What is recorded for this state of the tree, or recorded now."""
     if stale is not None:
         return Reach(stale)
@@ -354,10 +354,10 @@ def reach(tests: list[str], stale: Path | None) -> Reach:
         subprocess.run(["rm", "-rf", str(folder)], check=True)
         folder.mkdir(parents=True)
         command = [sys.executable, "-m", "tests.oracles.mutate", "--tests", *tests]
-        command += ["--workers", str(OPTIONS.workers), "--record"]
+        command += ["--workers", str(workers), "--record"]
         started = [
             subprocess.Popen([*command, f"{share}:{folder}"], cwd=ROOT, stdout=subprocess.DEVNULL)
-            for share in range(OPTIONS.workers)
+            for share in range(workers)
         ]
         if sum(process.wait() for process in started):
             raise SystemExit("the tests could not be recorded")
@@ -602,12 +602,14 @@ def main() -> int:
         record(int(share), Path(folder), OPTIONS.tests)
         return 0
     if OPTIONS.unreached:
-        print(*unreached(reach(OPTIONS.tests, OPTIONS.reach), OPTIONS.only), sep="\n")
+        print(
+            *unreached(reach(OPTIONS.tests, OPTIONS.reach, OPTIONS.workers), OPTIONS.only), sep="\n"
+        )
         return 0
     seed = OPTIONS.seed if OPTIONS.seed is not None else random.randrange(10**6)
     mutants = drawn(OPTIONS.n, seed, OPTIONS.prelude, OPTIONS.only)
     print(f"seed {seed}: {len(mutants)} mutants", flush=True)
-    found = reach(OPTIONS.tests, OPTIONS.reach)
+    found = reach(OPTIONS.tests, OPTIONS.reach, OPTIONS.workers)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         first = []
