@@ -8,7 +8,11 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-EXTENSIONS = {"scipy.special": ["_ufuncs"], "scipy.linalg": ["_flapack", "_fblas"]}
+EXTENSIONS: dict[str, list[str]] = {
+    "scipy": [],
+    "scipy.special": ["_ufuncs"],
+    "scipy.linalg": ["_flapack", "_fblas"],
+}
 
 
 class Light(ModuleType):
@@ -17,11 +21,11 @@ class Light(ModuleType):
     def __getattr__(self, name: str) -> Any:
         package = self.__name__
         if name == "__path__":
-            from importlib.util import find_spec
+            from importlib.machinery import PathFinder
 
-            spec = find_spec("scipy")
-            below = package.rpartition(".")[2]
-            return [f"{root}/{below}" for root in (spec and spec.submodule_search_locations) or ()]
+            spec = PathFinder.find_spec("scipy")
+            below = package.removeprefix("scipy").replace(".", "/")
+            return [root + below for root in (spec and spec.submodule_search_locations) or ()]
         if name.startswith("__"):
             raise AttributeError(name)
         if name in EXTENSIONS[package]:
