@@ -1,14 +1,15 @@
 """Products of float32 matrices in the order in which PyTorch's library (MKL) adds their terms.
 
-The order is the one of AMD's processors. On Intel's, and wherever PyTorch has another library, a
-product is NumPy's: there the two mostly agree by themselves.
+The order is the one of AMD's processors, on every processor: a program's numbers do not depend on
+where it runs.
 
 Matrices of at least 4 rows and 12 columns: with fused multiply-add, one term after the other in
-blocks of 192, and these one after the other. NumPy's library (OpenBLAS) does the same for a product
-of few columns, or of rows by the dozen and some more columns, but not at the edges of larger ones:
-so they are cut. Smaller ones: terms are rounded, then added one after the other, or, where a row
-meets a row (the second matrix is turned), in four lanes; what comes before the first address that
-16 divides and what is left over stands apart. Larger products are NumPy's.
+blocks of 192, and these one after the other. NumPy's library (OpenBLAS) adds a block in that order
+if the first matrix lies column by column; on some processors not at the edges of its tiles, so that
+there products are cut into such as have none. Smaller ones: terms are rounded, then added one after
+the other, or, where a row meets a row (the second matrix is turned), in four lanes; what comes
+before the first address that 16 divides and what is left over stands apart. Larger products are
+NumPy's.
 
 Batches of products of few terms PyTorch adds by itself, one after the other; the others are as
 above, but for flat ones, whose order depends on where in the batch they lie.
@@ -16,6 +17,7 @@ above, but for flat ones, whose order depends on where in the batch they lie.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from math import gcd, prod
 
@@ -32,23 +34,26 @@ _add = np.add.reduce
 
 
 @cache
-def followed() -> bool:
-    """Whether the order is that of this machine's processor."""
-    try:
-        with open("/proc/cpuinfo", "rb", buffering=0) as processors:
-            return b"AuthenticAMD" in processors.read(256)
-    except OSError:
-        return False
+def chain() -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """The way of asking this machine's library for a product in order, or NumPy's own."""
+    return next(filter(in_order, (np.matmul, _tiled)), np.matmul)
+
+
+def in_order(product: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> bool:
+    """Whether terms are added one after the other, fused, in a product whose tiles have edges."""
+    a, b = (np.sin(np.arange(size, dtype="f4")).reshape(40, -1) for size in (520, 840))
+    total = np.zeros((13, 21), "f4")
+    for column, row in zip(a.astype(float), b.astype(float), strict=True):
+        total = np.asarray(column[:, None] * row + total, "f4")
+    return np.array_equal(product(a.T, b), total)
 
 
 def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """`a @ b` of two matrices of float32."""
-    if not followed():
-        return np.matmul(a, b)
     (m, k), n = a.shape, b.shape[1]
     terms = m * k * n
     if m >= LANES and n >= DOZEN:
-        return _fused(_lying(a), _lying(b)) if 0 < terms <= MOST_FUSED else np.matmul(a, b)
+        return _fused(a, b) if 0 < terms <= MOST_FUSED else np.matmul(a, b)
     if not 0 < terms <= MOST_ROUNDED:
         return np.matmul(a, b)
     p = np.multiply(a.T[:, :, None], b[:, None, :], order="C")
@@ -70,15 +75,13 @@ def batched_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
             total += a[..., at : at + 1] * b[..., at : at + 1, :]
         return total
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    if followed() and m >= LANES and n >= DOZEN and 0 < prod(lead) * m * k * n <= MOST_FUSED:
-        return _fused(_lying(a), _lying(b))
+    if m >= LANES and n >= DOZEN and 0 < prod(lead) * m * k * n <= MOST_FUSED:
+        return _fused(a, b)
     return np.matmul(a, b)
 
 
 def vector_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The product of two vectors of float32: four vectors of lanes, the rest onto the first."""
-    if not followed():
-        return np.matmul(a, b)
     p = a * b
     left = p.size % 16
     whole = p.size - left
@@ -101,22 +104,19 @@ def _turned(x: np.ndarray) -> bool:
     return x.strides[1] != x.itemsize and x.strides[0] == x.itemsize
 
 
-def _lying(x: np.ndarray) -> np.ndarray:
-    """Matrices as BLAS takes them."""
-    return x if x.itemsize in x.strides[-2:] else np.ascontiguousarray(x)
-
-
 def _fused(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    k = a.shape[-1]
+    k, add = a.shape[-1], chain()
     step = BLOCK if k <= BLOCK or k > 2 * BLOCK else k // 2
-    total = _chain(a[..., :step], b[..., :step, :])
+    a = np.ascontiguousarray(a.swapaxes(-1, -2)).swapaxes(-1, -2)
+    b = b if b.itemsize in b.strides[-2:] else np.ascontiguousarray(b)
+    total = add(a[..., :step], b[..., :step, :])
     for at in range(step, k, step):
-        total += _chain(a[..., at : at + step], b[..., at : at + step, :])
+        total += add(a[..., at : at + step], b[..., at : at + step, :])
     return total
 
 
-def _chain(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The product, one term after the other; what a cut leaves over goes with its neighbours."""
+def _tiled(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The product by tiles; what they leave over goes with its neighbours."""
     m, n = a.shape[-2], b.shape[-1]
     out = np.empty((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), m, n), a.dtype)
     cut = m - m % DOZEN
