@@ -391,7 +391,7 @@ READERS: dict[str, Callable[..., Sum | Grouped]] = {
     **dict.fromkeys(COMPARISONS, Reader.compared),
     **dict.fromkeys(["full", "zeros", "ones"], Reader.filled),
     **dict.fromkeys(["log_softmax", "log_softmax_node"], Reader.log_softmax),
-    **dict.fromkeys(["softmax", "softmax_node"], Reader.softmax),
+    **dict.fromkeys(["softmax", "softmax_node", "safe_softmax"], Reader.softmax),
     "add": Reader.added, "sub": partial(Reader.added, sign=-1.0), "neg": Reader.neg,
     "mul": Reader.mul, "div": Reader.div, "pow": Reader.pow, "sum": Reader.sum,
     **{key: partial(Reader.to_power, power=power)

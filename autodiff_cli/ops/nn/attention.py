@@ -21,19 +21,6 @@ def _minus_infinity(dtype):
     return constant(np.array(-np.inf, dtype))
 
 
-def _safe_softmax(scores, masked):
-    """Softmax of the last dim; rows without any place to look at give zeros."""
-    dim = len(scores.shape) - 1
-    if masked:
-        blind = F.eq(F.amax(F.detach(scores), (dim,), True), float("-inf"))
-        scores = F.where(blind, 0.0, scores)
-    shares = F.softmax(scores, dim)
-    if masked:
-        shares = F.where(blind, 0.0, shares)
-    shares.mark().name = "SafeSoftmaxBackward0"
-    return shares
-
-
 def _attend(query, key, value, mask, dropout_p, is_causal, scale):
     factor = math.sqrt(scale)
     scores = F.matmul(query * factor, F.transpose(key * factor, -2, -1))
@@ -44,7 +31,7 @@ def _attend(query, key, value, mask, dropout_p, is_causal, scale):
         scores = scores + (
             F.where(mask, 0.0, _minus_infinity(scores.dtype)) if mask.dtype.kind == "b" else mask
         )
-    shares = _safe_softmax(scores, mask is not None and 0 not in scores.shape)
+    shares = F.safe_softmax(scores, len(scores.shape) - 1)
     if dropout_p > 0:
         shares = F.dropout(shares, dropout_p, True)
     return F.matmul(shares, value)

@@ -87,6 +87,24 @@ def _(g, out, input, dim):
 
 @composite(
     public=False,
+    like=softmax_node,
+    name="safe_softmax",
+    grad_fn="SafeSoftmaxBackward0",
+    samples=[S(t(2, 3), 1)],
+    counterpart="_safe_softmax",
+)
+def safe_softmax(input, dim):
+    """Softmax in which rows of minus infinity give zeros."""
+    if not input.numel:
+        return F.exp(input)
+    largest = F.detach(F.amax(input, dim, keepdim=True))
+    powers = F.exp(input - F.where(F.eq(largest, float("-inf")), 0.0, largest))
+    total = F.sum(powers, dim, keepdim=True)
+    return powers / F.where(F.eq(total, 0.0), 1.0, total)
+
+
+@composite(
+    public=False,
     name="log_softmax",
     grad_fn="LogSoftmaxBackward0",
     samples=[S(t(2, 3), 1)],

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...errors import fail, fault
-from ...graph.declare import Dim, Tensor, composite, function
+from ...graph.declare import Dim, Tensor, composite, function, opaque
 from ...graph.dtypes import INT64, is_float
 from ...graph.op import cast, known, number, value_of
 from ...graph.registry import F
@@ -83,6 +85,61 @@ _declare_median("median", False, "Median of the elements; nan if one is nan")
 _declare_median("nanmedian", True, "Median of the elements that are not nan")
 
 
+def _place_of(x, k, dim):
+    """Where the `k`-th smallest elements are; among equal ones where PyTorch's way of selecting
+    (that of Hoare, with the median of three) ends."""
+    rows = np.moveaxis(x, dim, -1) if x.ndim else x.reshape(1)
+    order = np.argsort(rows, axis=-1, kind="stable")
+    found = order[..., k - 1 : k]
+    chosen = np.take_along_axis(rows, found, -1)
+    equal = (rows == chosen) | ((rows != rows) & (chosen != chosen))
+    for row in map(tuple, np.argwhere(equal.sum(-1) > 1)):
+        ranks = np.searchsorted(rows[row][order[row]], rows[row])
+        found[row] = _selected(list(zip(ranks.tolist(), range(ranks.size), strict=True)), k - 1)
+    return np.moveaxis(found, -1, dim) if x.ndim else found.reshape(())
+
+
+def _selected(items, k):
+    """The place of the `k`-th of pairs of a rank and a place."""
+    first, last = 0, len(items) - 1
+
+    def exchanged(i, j, always=False):
+        if always or items[i][0] > items[j][0]:
+            items[i], items[j] = items[j], items[i]
+
+    while first + 1 < last:
+        exchanged((first + last) // 2, first + 1, True)
+        exchanged(first + 1, last)
+        exchanged(first, last)
+        exchanged(first + 1, first)
+        i, j, pivot = first + 2, last - 1, items[first][0]
+        while True:
+            while items[i][0] < pivot:
+                i += 1
+            while items[j][0] > pivot:
+                j -= 1
+            if j < i:
+                break
+            exchanged(i, j, True)
+            i, j = i + 1, j - 1
+        exchanged(first, j, True)
+        first, last = i if j <= k else first, j - 1 if j >= k else last
+    if first + 1 == last:
+        exchanged(first, last)
+    return items[k][1]
+
+
+@opaque(
+    _place_of,
+    shape=lambda input, k, dim: (reduced_shape(input.shape, (dim,), True), INT64),
+    samples=[S(t(5), 2, 0), S(t(2, 3), 1, 0), S(t(), 1, 0)],
+    kink=lambda input, k, dim: F.gaps(input, dim),
+    public=False,
+)
+def kth_place(input: Tensor, k: int, dim: Dim):
+    """Indices of the `k`-th smallest elements along `dim`, which stays."""
+
+
 @composite(
     fields=("values", "indices"),
     samples=[S(t(5), 2), S(t(2, 3), 1, 0, True), S(t(), 1)],
@@ -95,8 +152,7 @@ def kthvalue(input: Tensor, k: int, dim: Dim = -1, keepdim: bool = False):
     size = input.shape[dim] if input.shape else 1
     if not 1 <= k <= size:
         raise fault("E308 kthvalue-along-dim-shape", k, dim, input, size)
-    index = F.argsort(input, dim)
-    return picked(input, dim, F.narrow(index, dim, k - 1, 1) if input.shape else index, keepdim)
+    return picked(input, dim, F.kth_place(input, k, dim), keepdim)
 
 
 @composite(
