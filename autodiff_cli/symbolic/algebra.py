@@ -41,9 +41,7 @@ TOGETHER = {
 }  # fmt: skip
 IDEMPOTENT = ("gate", "delta", "triangle", "one_hot", "move")
 MOST_TERMS = 40  # of one sum
-MOST_ATOMS = 600
 MOST_FACTORS = 9  # of one term
-MOST_ORDERS = 720  # orders of labels that look alike
 
 
 class Algebra:
@@ -63,8 +61,6 @@ class Algebra:
         key = kind, data, parts, shape
         found = self.ids.get(key)
         if found is None:
-            if len(self.atoms) >= MOST_ATOMS:
-                raise NoFormula
             symmetric = len(shape) == 2 and shape[0] == shape[1] != 1
             if symmetric and kind != "delta":
                 symmetric = kind in ("group", "inverse") and (
@@ -243,10 +239,8 @@ class Algebra:
                 if other.atom != inner.atom or other.power != 1 or len(other.at) != 2:
                     continue
                 forth = other.at[::-1] if turned else other.at
-                pairs = [(1, 0, 0, 1), (0, 1, 1, 0)]  # inv[a,b] M[b,c] and inv[b,c] M[a,b]
-                if atom.symmetric:
-                    pairs += [(0, 0, 1, 1), (1, 1, 0, 0)]
-                for mine, its, left, right in pairs:
+                # inv[a,b] M[b,c] and inv[b,c] M[a,b]
+                for mine, its, left, right in ((1, 0, 0, 1), (0, 1, 1, 0)):
                     label = one.at[mine]
                     if label != forth[its] or type(label) is not int or label >= 0:
                         continue
@@ -264,8 +258,6 @@ class Algebra:
             if self.atoms[atom].kind != "group":
                 continue
             terms = self.atoms[atom].parts[0].terms
-            if not terms:
-                return 0.0, []
             if len(terms) > 1:
                 continue
             ((product, value),) = terms
@@ -349,8 +341,6 @@ class Algebra:
         for color in sorted(classes):
             alike = classes[color]
             ways = list(permutations(alike)) if len(alike) < 6 else [tuple(alike)]
-            if len(orders) * len(ways) > MOST_ORDERS:
-                ways = ways[:1]
             orders = [order + list(way) for order in orders for way in ways]
         return min(
             (self._labelled(factors, {x: -1 - i for i, x in enumerate(order)}) for order in orders),

@@ -33,7 +33,6 @@ from .reading import READERS, Reader, is_function
 from .slopes import Slopes
 from .terms import OPERAND, NoFormula
 
-MOST_LINES = 60
 SAME = ("cast", "alias", "clone", "contiguous", "depends", "with_value", "positive")
 LINEAR = ("sum", "mean", "summed_to", "cumsum", "diag_embed", "diagonal", "trace")
 CUT = ("leaf", "constant", "detach")
@@ -59,8 +58,6 @@ def derivation(result: Node, variable: Node, names: Mapping[Node, str], change: 
     first = Call("d", (expression_of(result, names, opened=True),))
     lines = [Line(first, (), {first: result})]
     while lines[-1].changes:
-        if len(lines) > MOST_LINES:
-            raise NoFormula(result)
         lines.append(steps.next(lines[-1]))
     return lines
 

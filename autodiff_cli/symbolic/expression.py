@@ -128,8 +128,6 @@ class _Builder:
             return Infix("div", Number(1), self.build(node.inputs[0], depth + 1))
         if key == "expand":
             return self._expanded(node, depth)
-        if key == "full" and node.args[1] in (0, 1):
-            return filled(node.args[1], node.shape)
         if key == "summed_to":
             return self._summed(node, depth)
         if transposes(node):

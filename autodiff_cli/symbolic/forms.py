@@ -146,8 +146,6 @@ def column(shown: Any) -> Any:
     match shown:
         case Call(name, (inner, Number(1)), ()) if name in REDUCTIONS:
             return Call(name, (inner, Number(1)), (("keepdim", "True"),))
-        case Call(name, (inner,), (("dim", "1"),)) if name in REDUCTIONS:
-            return Call(name, (inner,), (("dim", "1"), ("keepdim", "True")))
         case Infix("pow" | "div" | "mul" | "add" | "sub", left, Number()):
             found = column(left)
             return None if found is None else shown._replace(left=found)

@@ -25,7 +25,7 @@ LETTERS = {
     "softmax": "p", "sigmoid": "p", "sub": "r", "tanh": "t", "inv": "M", "norm": "s", "sum": "s",
     "exp": "e", "outer": "M", "diag": "M", "solve": "u",
 }  # fmt: skip
-SPARE = ("u", "v", "w", "z", "h", "q", "a", "b", "c", "d")
+SPARE = ("u", "v", "w", "z", "h", "q", "a", "b", "c", "d", *map("t{}".format, range(1, 99)))
 
 
 def cost_of(shown: Any) -> int:
@@ -151,7 +151,5 @@ def _mentions(shown: Any, name: str) -> bool:
 
 def _name(part: Any, taken: Container[str], names: set[str]) -> str:
     key = part.function if isinstance(part, Call) else getattr(part, "key", "")
-    for name in (*([LETTERS[key]] if key in LETTERS else []), *SPARE):
-        if name not in taken and name not in names:
-            return name
-    return next(n for i in range(1, 99) if (n := f"t{i}") not in taken and n not in names)
+    wanted = (*([LETTERS[key]] if key in LETTERS else []), *SPARE)
+    return next(name for name in wanted if name not in taken and name not in names)

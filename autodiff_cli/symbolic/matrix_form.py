@@ -188,8 +188,6 @@ class Printer:
             terms.append((value, product, form))
         missing = [axis for axis in want if axis is not None and axis not in met]
         order = sorted(terms, key=lambda term: (term[0] < 0, term[1] == (), first(term[1])))
-        if order[0][1] == () and len(order) > 1 and order[1][0] > 0:
-            order = [*order[1:], order[0]]
         shown: Form | None = None
         stretched = missing and len(order) == 1 and order[0][1]
         for value, product, form in order:

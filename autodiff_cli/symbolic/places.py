@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..graph.node import Node, Shape
-from ..graph.op import CONSTANT, value_of
+from ..graph.op import value_of
 from .expression import Call, Expression, Index, Listed, Name, Number, filled
 from .terms import At, Factor, Label, NoFormula, Sum
 
@@ -137,13 +137,18 @@ def rows(reader: Reader, node: Node, inner: Node, places: Any) -> Sum:
     operands: list[tuple[Sum, tuple[Label, ...]]] = []
     for axis, numbers in enumerate(places):
         size = inner.shape[axis]
-        if numbers.op is CONSTANT and np.array_equal(value_of(numbers), np.arange(size)):
+        if counts(numbers, size):
             labels[axis] = 0
             continue
         labels[axis] = reader.algebra.fresh()
         operands.append((_one_hot(reader, reader.of(numbers), size), (0, labels[axis])))
     operands.append((reader.of(inner), tuple(labels)))
     return reader.algebra.einsum(operands, shape)
+
+
+def counts(numbers: Node, size: int) -> bool:
+    """Whether numbers that are no results are all places of an axis in order."""
+    return not numbers.inputs and np.array_equal(value_of(numbers), np.arange(size))
 
 
 def _one_hot(reader: Reader, numbers: Sum, size: int) -> Sum:
@@ -195,7 +200,8 @@ WHOLE = {("slogdet", 1), ("inv_raw", 0), ("solve_raw", 0), ("max_dim", 0), ("min
          ("cholesky_factor", 0)}  # fmt: skip
 PLACES: dict[str, Callable[..., Sum]] = {
     "slice": sliced, "flip": flipped, "roll": rolled, "cumsum": running, "cat": joined,
-    "stack": stacked, "tril": triangle, "triu": triangle, "index": rows, "embedding": embedded,
+    "stack": stacked, "tril": triangle, "triu": triangle, "index": rows,
+    "embedding_rows": embedded,
     "index_select": selected, "gather": gathered, "split": parts, "unbind": parts,
     "output": output,
 }  # fmt: skip

@@ -23,11 +23,10 @@ from .algebra import Algebra
 from .axes import AXES, Grouped, total
 from .expression import is_logdet
 from .matrices import MATRICES
-from .places import PLACES
+from .places import PLACES, counts
 from .terms import OPERAND, OPPOSITE, At, Label, NoFormula, Sum, is_summed, number_of
 
 MOST_NODES = 400
-TURNED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge"}
 COMPARISONS = ("gt", "ge", "lt", "le", "eq", "ne")
 
 
@@ -59,6 +58,10 @@ class Reader:
             return ()
         if is_logdet(node):
             return (node.args[2],)
+        if node.op.key == "index":
+            places = zip(node.args[1], node.args[0].shape, strict=False)
+            whole = [n for n, size in places if n is not None and counts(n, size)]
+            return tuple(n for n in node.inputs[::-1] if n not in whole)
         body = self._body(node)
         return node.inputs[::-1] if body is None else (body,)  # the first is read first
 
@@ -221,10 +224,8 @@ class Reader:
         return self.algebra.moved(self.of(inner), order, node.shape)
 
     def filled(self, node: Node, *args: Any) -> Sum:
-        values = [a for a in args if isinstance(a, int | float)]
-        if len(values) != 1:
-            raise NoFormula(node)
-        return self.algebra.number(float(values[0]), node.shape)
+        (value,) = (a for a in args if isinstance(a, int | float))
+        return self.algebra.number(float(value), node.shape)
 
     def compared(self, node: Node, left: Node, right: Node) -> Sum:
         one, other = (self.algebra.stretched(self.of(x), node.shape) for x in (left, right))
@@ -232,13 +233,6 @@ class Reader:
 
     def gate(self, key: str, left: Sum, right: Sum) -> Sum:
         """1 where a comparison holds, 0 elsewhere."""
-        if number_of(left) is None and number_of(right) is None and key not in ("eq", "ne"):
-            apart = self.algebra.added(left, self.algebra.scaled(right, -1.0))
-            one = self.algebra.alone(apart)
-            if one is not None and max(len(left.terms), len(right.terms)) == 1:
-                left = Sum((((one[0],), 1.0),), left.shape)
-                right = self.algebra.number(0.0, left.shape)
-                key = key if one[2] > 0 else TURNED[key]
         one = self.algebra.alone(left)
         if key in ("gt", "le") and number_of(right) == 0 and one is not None:
             factor, atom, value = one

@@ -66,12 +66,102 @@ FORMULAS = [
     "x = zeros(0, requires_grad=True); loss = sum(x * 3)",
     "x = [[1.5]]; loss = sum(x.view(1) * 2 + x.reshape(1, 1).unsqueeze(0) ** 2)",
     "x = [1, 2]; k = const([3, 3]); loss = sum(x * k + x * const(5)) + sum(x * const([[1], [2]]))",
+    M + "b = [5, 6, 7]; loss = sum(A * (A.sum(1, keepdim=True) * b))",
     "x = 0.5\nfor i in range(4):\n    x = x * 3 - x ** 2\nloss = x",
     "layers = {'w': [1, 2]}\nx = [3, 4]\nloss = sum(layers['w'] * x)",
     "x = [1, 2]; y = x * 2; loss = sum(y * y)",
     "x = [3, 1, 2]; v, i = sort(x); loss = sum(v * const([1, 2, 3])) + v[0]",
     "x = [1.5, 2]; y = x.clone(); y[0] = 3 * x[1]; loss = sum(y * x)",
 ]  # fmt: skip
+
+W = "W = [[1, 2], [3, 4], [5, 6]]; k = torch.tensor([0, 1, 1]); "
+C = "C = [[2, 1], [1, 4]]; "
+S = "X = [[1, 2], [3, 5]]; "
+Z = "X = zeros({}, requires_grad=True); "
+LETTERS = "; ".join(f"{n} = {i}" for i, n in enumerate("uvwzhqabcdrs"))
+# What has a formula in words of its own, and what is left to the graph or has none.
+FURTHER = [
+    # rows, parts and places
+    W + "loss = -torch.log_softmax(W, 1)[torch.arange(3), k].mean()",
+    W + "i = torch.tensor([0, 1, 2]); loss = sum(W[i, k] ** 2)",
+    W + "loss = sum(W[torch.arange(2), k[:2]] ** 2)",
+    W + "n = torch.tensor([[0, 2], [1, 1]]); loss = sum(W[n] ** 2)",
+    W + "n = torch.tensor([0, 0]); loss = sum(W[:, n] ** 2)",
+    W + "loss = sum(torch.nn.functional.embedding(k, W) ** 2)",
+    W + "loss = sum(torch.nn.functional.embedding(k, W, padding_idx=1) ** 2)",
+    W + "loss = sum(torch.index_select(W, 0, k) ** 2)",
+    W + "loss = sum(torch.index_select(W, 1, k) ** 2)",
+    W + "n = torch.tensor([[0], [1], [1]]); loss = sum(W.gather(1, n) ** 2)",
+    W + "a, b, c = W.unbind(0); loss = sum(a * b ** 2)",
+    W + "a, b = W.split(2); loss = sum(a ** 2) + sum(b ** 3)",
+    W + "loss = sum(W[W.max(0)[1]] ** 2)",
+    "x = [1, 2, 3, 4, 5]; loss = sum(x[1:4][1] ** 2) + sum(x[:] * x)",
+    "x = [1, 2, 3]; y = [4]; loss = sum(cat([x, y]) ** 2) + sum(cat([x]))",
+    "x = [1, 2]; loss = sum(flip(outer(x, x), [0, 1]) * outer(x, x * 2))",
+    "x = [1, 2]; loss = sum(roll(outer(x, x), 1) ** 2)",
+    S + "loss = sum(X.diagonal(-1) ** 2)",
+    "x = [1, 2]; loss = sum(torch.diag_embed(x, 1) ** 2)",
+    Z.format("2, 2, 2") + "loss = sum(tril(X) ** 2)",
+    Z.format("3, 3, 2") + "loss = sum(X ** 2 * torch.eye(3)[:, :, None])",
+    # products
+    "a = [1, 2]; b = [1, 2, 3]; Q = zeros(6, 1, 2, requires_grad=True); "
+    "loss = sum((outer(a, b).reshape(6, 1, 1) @ Q) ** 2)",
+    "X = [[1, 2, 3], [4, 5, 6]]; loss = X.view(6) @ X.T.reshape(6)",
+    "X = [[1, 2, 3], [4, 5, 6]]; "
+    "loss = sum((X.reshape(2, 1, 3).expand(2, 2, 3).reshape(4, 3) @ X.T) ** 2)",
+    "A = [[2, 0.5], [1, 3]]; loss = sum((A - A) @ A + A)",
+    "A = [[2, 0.5], [1, 3]]; loss = sum(ones(2, 2) @ A) + sum(ones(3, 2) @ ones(2, 2) * A[0, 0])",
+    "A = [[2, 0.5], [1, 3]]; x = [1, 2]; loss = sum(inverse(A @ A.T) @ (A @ A.T) @ x)",
+    "A = [[2, 0.5], [1, 3]]; loss = sum((A @ A.T) @ inverse(A @ A.T).T * A)",
+    "; ".join(f"{n} = [{i}, 2]" for i, n in enumerate("abcdefghk"))
+    + "; loss = sum(a*b*c*d*e*f*g*h*k)",
+    "x = [[1, 2], [3, 4]]; b = [3, 4]; "
+    "g = torch.autograd.grad(sum(x ** 2 * b), b, create_graph=True)[0]; loss = sum(g ** 2)",
+    # matrices
+    C + "loss = sum(inverse(stack([C, C])))",
+    C + "loss = sum(det(stack([C, C])))",
+    C + "B = [[2, 3], [1, 4]]; loss = sum(inverse(B.T) @ C) + sum(inverse(3 * inverse(B)))",
+    C + "b = [1, 2]; loss = sum(torch.linalg.solve(stack([C, C]), stack([b, b])))",
+    C + "loss = sum(torch.linalg.solve(C, C, left=False))",
+    C + "b = [[1], [2]]; loss = sum(torch.linalg.solve_triangular(C, b, upper=True))",
+    C + "b = [[1], [2]]; loss = sum(cholesky_solve(b, C))",
+    C + "loss = sum(torch.linalg.cholesky(stack([C, C])))",
+    C + "loss = sum(torch.linalg.cholesky(C, upper=True) ** 2)",
+    C + "x = [1, 2]; loss = sum(torch.linalg.cholesky(C) @ x)",
+    # functions and losses
+    "x = [1, 2]; loss = sum(x * sqrt(const(0)) + x)",
+    "x = [1, 2]; loss = sum(torch.full((2,), 1.5) * torch.full((2,), x[0]) * x)",
+    S + "loss = sum(exp(X) / exp(X).sum(1, keepdim=True) * X)",
+    S + "loss = sum(exp(X) / exp(X).sum(0) * X)",
+    "x = [[1], [3]]; loss = sum(torch.softmax(x, 1) * x) + sum(torch.logsumexp(x, 1) ** 2)",
+    "x = 2; loss = torch.softmax(x, 0) * x + torch.logsumexp(x, 0)",
+    "x = [1, 2]; y = [2, 1]; loss = sum(where(x > y, x, 2 * x)) + sum(where(x > 3 * x, y, x))",
+    Z.format("2, 3, 4") + "loss = sum(torch.logsumexp(X, (0, 1)))",
+    "x = [1, 2]; loss = sum(where(x > 1.5, x ** 2, x ** 3) + x)",
+    "x = [1, 2]; m = torch.tensor([True, False]); loss = sum(where(m, x, 2 * x * x))",
+    "x = [1, 2]; loss = sum(where(relu(x) > 0, x, 2 * x))",
+    "x = [1, 2]; y = [0.5, 1]; p = const([1, 2]); "
+    "loss = torch.nn.functional.binary_cross_entropy_with_logits(x, y, weight=p)",
+    "x = [1, 2]; y = [0.5, 1]; "
+    "loss = torch.nn.functional.binary_cross_entropy_with_logits(x, y, reduction='none').sum()",
+    S + "t = torch.tensor([0, 1]); loss = torch.nn.functional.nll_loss(X, t, ignore_index=1)",
+    S + "w = [1, 2]; b = [3, 4]; "
+    "loss = sum(torch.nn.functional.batch_norm(X, None, None, w, b, training=True) ** 2)",
+    "X = [[1], [3]]; w = [2]; loss = sum(torch.nn.functional.layer_norm(X, (1,), w) ** 2)",
+    Z.format("1, 3, 4") + "w = [1, 2, 3]; b = [3, 4, 5]; "
+    "loss = sum(torch.nn.functional.batch_norm(X, None, None, w, b, training=True))",
+    # names, and what is too long
+    "Γ = 2; Σ_1 = 3; loss = Γ ** Σ_1",
+    f"{LETTERS}; X = [[1, 2, 4], [3, 4, 5]]; " + "loss = sum(torch.nn.functional.layer_norm"
+    "(X, (3,)) ** 3) + u + v + w + z + h + q + a + b + c + d + r + s",
+    "x = 2; loss = " + "(" * 9 + "x" + " + 1) * x" * 9,
+    "x = 2; y = x\nfor i in range(450):\n    y = y * 1\nloss = y",
+]  # fmt: skip
+STEPS = [
+    "x = [1, 2]; k = const([2, 3]); loss = sum(gelu(x)**k)",
+    "x = [1, 2]; loss = sum(torch.nn.functional.silu(x)) + sum(torch.relu(x))",
+    "x = 2; y = x\nfor i in range(70):\n    y = y * 1.25\nloss = y",
+]
 
 
 def compared(name: str, found: Any) -> None:
@@ -88,6 +178,22 @@ def test_formulas(text: str, raw: bool) -> None:
     found = derive_source(Source(text, "test.expr"), Options(), Request(), raw)
     said = [[d.wrt, d.text, d.latex, d.wrt_latex, d.verified] for d in found.derivatives]
     compared(f"derive{' --raw' * raw} {text}", said if found.error is None else str(found.error))
+
+
+@pytest.mark.parametrize("text", FURTHER)
+def test_further_formulas(text: str) -> None:
+    found = derive_source(Source(text, "test.expr"), Options(), Request())
+    said = [[d.wrt, d.text, d.latex, d.verified, *d.lets] for d in found.derivatives]
+    compared(
+        f"derive {text}", json.loads(json.dumps(said)) if found.error is None else str(found.error)
+    )
+
+
+@pytest.mark.parametrize("text", STEPS)
+def test_steps(text: str) -> None:
+    found = derive_source(Source(text, "test.expr"), Options(), Request(), steps=True)
+    said = [*map(list, found.derivatives[0].steps)] if found.error is None else str(found.error)
+    compared(f"derive --steps {text}", said)
 
 
 FORMS = ["", "--symbolic", "--all", "--latex", "--markdown", "--format json", "--open softmax"]
