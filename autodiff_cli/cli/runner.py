@@ -126,6 +126,7 @@ class Runner:
     def __init__(self, values: dict[str, Any], env: Environment):
         self.values = {**DEFAULTS, **values}
         self.env = env
+        self.progress: Callable[[], str] | None = None
         self.out: str | None = values["out"]
         self.to_file = self.out is not None and self.out != "-"
         self.form = self._form()
@@ -215,7 +216,7 @@ class Runner:
 
         start = time.perf_counter()
         shown_name = "<expr>" if name is None else "<stdin>" if name == "-" else name
-        with waiting(self.env, shown_name, self.values["quiet"]):
+        with waiting(self.env, shown_name, self.values["quiet"], self.progress):
             report, missing = self._result(name, shown_name)
         if self.values.get("watch"):
             self._note_data_files()

@@ -21,7 +21,7 @@ PAUSE = 0.2  # between two signs
 class Sign:
     """`demo.expr  3.2 s  12,345 steps`, drawn again and again by a thread."""
 
-    def __init__(self, env: Environment, text: str, count: Callable[[], int]):
+    def __init__(self, env: Environment, text: str, count: Callable[[], str]):
         import threading
 
         self.env = env
@@ -43,9 +43,8 @@ class Sign:
                     self._draw()
 
     def _draw(self) -> None:
-        steps = self.count()
-        text = f"{self.text}  {time.monotonic() - self.started:.1f} s"
-        text += f"  {steps:,} steps" if steps else ""
+        seconds = f"{time.monotonic() - self.started:.1f} s"
+        text = "  ".join(filter(None, (self.text, seconds, self.count())))
         shown = clip(text, max(8, self.env.width(self.env.stderr) - 1))
         self._write(for_encoding(f"\r{shown}\x1b[K", getattr(self.env.stderr, "encoding", None)))
         self.shown = True
@@ -67,15 +66,19 @@ class Sign:
 
 
 @contextmanager
-def waiting(env: Environment, name: str, quiet: bool) -> Iterator[None]:
-    """Show that the program called `name` still runs, where somebody may be looking."""
+def waiting(
+    env: Environment, name: str, quiet: bool, progress: Callable[[], str] | None
+) -> Iterator[None]:
+    """Show that the program called `name` still runs, and how far it is, by its steps if nothing
+    else says so, where somebody may be looking."""
     if quiet or not is_terminal(env.stderr) or env.dumb() or env.variables.get("CI"):
         yield
         return
     from ..graph.state import STATE
 
     state = vars(STATE)  # this thread's
-    sign: Any = Sign(env, f"running {printable(name, 60)}", lambda: state.get("steps", 0))
+    steps = lambda: f"{n:,} steps" if (n := state.get("steps", 0)) else ""  # noqa: E731
+    sign: Any = Sign(env, f"running {printable(name, 60)}", progress or steps)
     env.sign = sign
     try:
         yield

@@ -97,6 +97,9 @@ class Observer:
         """Whether the value of a node is in blocks somewhere else: none is."""
         return False
 
+    def draws(self, size: int) -> None:
+        """Random numbers of so many bytes are about to be drawn."""
+
     def evaluate(self, targets: list[Node], last: bool) -> None:
         """Evaluate, and time it."""
         with self.running():

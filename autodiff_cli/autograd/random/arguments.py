@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import AutodiffError, fail, fault
-from ...graph.sizes import check_size
+from ...graph.sizes import FITTING, check_size
+from ...graph.state import STATE
 
 Shape = int | Sequence[int]
 DType = np.dtype | type
@@ -47,12 +48,15 @@ def whole_number(value: object, name: str) -> int:
 
 
 def checked_size(shape: Shape, kind: DType = np.float32) -> tuple[int, ...]:
-    """The shape as a tuple; E309 for negative sizes, E505 beyond the limit on memory."""
+    """The shape as a tuple; E309 for negative sizes, E505 beyond the limit on memory, E606 where
+    that is for blocks of rows."""
     entries = shape if isinstance(shape, Sequence) else (shape,)
     size = tuple(whole_number(length, "a size") for length in entries)
     if any(length < 0 for length in size):
         raise fail("E309", f"a tensor cannot have the shape {size}", help="sizes from 0 on")
     check_size(size, np.dtype(kind))
+    if STATE.observer is not None:
+        STATE.observer.draws(FITTING[size])
     return size
 
 

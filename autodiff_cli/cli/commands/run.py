@@ -64,6 +64,7 @@ class Run(Runner):
     def __init__(self, values: dict[str, Any], env: Environment, cluster: Any = None):
         super().__init__(values, env)
         self.cluster = cluster
+        self.progress = None if cluster is None else cluster.progress
         self.globs: tuple[str, ...] = values["show"]
         self.losses: list[float] = []
         self.figure = b""

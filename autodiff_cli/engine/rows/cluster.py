@@ -6,18 +6,21 @@ Nothing else in the project imports Dask.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from signal import SIG_IGN, SIGINT, signal
 from typing import Any
+from warnings import catch_warnings
 
 import numpy as np
 
-from ...errors import fault
+from ...errors import AutodiffError, fault
 from ...graph.node import Node
+from ...version import __version__
 from .job import Job, combine
-from .passes import Passes, Rows
+from .passes import Ends, Passes, Rows
 from .placement import Placement
 from .sources import DaskSource, Source, source_of
 
@@ -33,13 +36,18 @@ def _dask() -> Any:
 
 
 def _block(
-    job: Job, start: int, count: int, arrays: list[Any], whole: list[np.ndarray]
+    job: Job, start: int, count: int, arrays: list[Any], whole: list[np.ndarray], topic: str | None
 ) -> list[Any]:
-    """One task: read a block and do the job with it."""
-    return job(start, count, [a() if callable(a) else a for a in arrays], whole)
+    """One task: read a block and do the job with it; those who listen to `topic` are told."""
+    found = job(start, count, [a() if callable(a) else a for a in arrays], whole)
+    if topic is not None:
+        from distributed import get_worker
+
+        get_worker().log_event(topic, None)
+    return found
 
 
-def _merged(how: list[str], parts: list[list[Any]]) -> list[Any]:
+def _merged(how: list[str | int], parts: list[list[Any]]) -> list[Any]:
     return [combine(h, list(found)) for h, found in zip(how, zip(*parts, strict=True), strict=True)]
 
 
@@ -62,6 +70,20 @@ class Cluster:
         self.chunk = chunk
         self.bounds: list[int] = []
         self.dask = _dask()
+        self.topic: str | None = None
+        self.done = self.blocks = 0
+
+    def listen(self) -> None:
+        """Count the blocks that are done."""
+        self.topic = f"autodiff-{self.client.id}"
+        self.client.subscribe_topic(self.topic, self._heard)
+
+    def _heard(self, event: Any) -> None:
+        self.done += 1
+
+    def progress(self) -> str:
+        """How far the pass over the blocks is that runs."""
+        return f"{min(self.done, self.blocks):,} of {self.blocks:,} blocks" if self.blocks else ""
 
     def engine(self, max_bytes: int) -> Passes:
         """What evaluates the graphs of a program on this cluster."""
@@ -96,14 +118,21 @@ class Cluster:
     def task(self, job: Job, arrays: list[Source], whole: list[Any], start: int, stop: int) -> Any:
         """The task of one block."""
         blocks = [array.at(start, stop) for array in arrays]
-        return self.dask.delayed(_block, pure=False)(job, start, stop - start, blocks, whole)
+        block = self.dask.delayed(_block, pure=False)
+        return block(job, start, stop - start, blocks, whole, self.topic)
 
     def run(
-        self, job: Job, arrays: list[Source], whole: list[np.ndarray], how: list[str]
+        self,
+        job: Job,
+        arrays: list[Source],
+        whole: list[np.ndarray],
+        how: list[str | int],
+        ends: Ends | None = None,
     ) -> list[Any]:
-        """The results of a job, those of blocks combined as `how` says."""
-        with self._sent(whole) as there, self._sent([job]) as (sent,):
-            parts = [self.task(sent, arrays, there, *ends) for ends in self.ends()]
+        """The results of a job for all blocks, or these, combined as `how` says."""
+        with self._failing(), self._sent(whole) as there, self._sent([job]) as (sent,):
+            parts = [self.task(sent, arrays, there, *block) for block in ends or self.ends()]
+            self.done, self.blocks = 0, len(parts)
             merge = partial(self.dask.delayed(_merged, pure=False), how)
             while len(parts) > 1:
                 parts = [merge(parts[i : i + TOGETHER]) for i in range(0, len(parts), TOGETHER)]
@@ -128,10 +157,23 @@ class Cluster:
         future = self.client.compute(task)
         try:
             return future.result()
-        except (ImportError, OSError, RuntimeError) as error:  # Dask's own are among them
-            raise fault("E608 cluster-failed", f"{type(error).__name__}: {error}") from None
         finally:
-            future.cancel()
+            self.blocks = 0
+            if self.client.status == "running":
+                future.cancel()
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Whatever a cluster does but finish is E608; programs fail by errors of their own."""
+        try:
+            yield
+        except AutodiffError:
+            raise
+        except Exception as error:
+            if self.client is not None and self.client.status != "running":
+                address = self.client.scheduler.address
+                raise fault("E608 scheduler-lost", address) from None
+            raise fault("E608 cluster-failed", f"{type(error).__name__}: {error}") from None
 
     def lazy(
         self, job: Job, arrays: list[Source], whole: list[np.ndarray], rows: Placement
@@ -170,7 +212,8 @@ class Cluster:
                 place = (slice(None),) * axis + (slice(start * times, stop * times),)
                 block = rows.array.at(start, stop)
                 tasks.append(store(path, name, place, block))
-        self.compute(self.dask.delayed(len)(tasks))
+        with self._failing():
+            self.compute(self.dask.delayed(len)(tasks))
 
 
 def _stored(path: str, name: str, place: tuple[slice, ...], block: Any) -> None:
@@ -180,6 +223,16 @@ def _stored(path: str, name: str, place: tuple[slice, ...], block: Any) -> None:
     array[place] = block() if callable(block) else block
 
 
+def _versions() -> tuple[str, ...]:
+    """What has to be the same on all workers."""
+    return (
+        __version__,
+        ".".join(map(str, sys.version_info[:2])),
+        np.__version__,
+        _dask().__version__,
+    )
+
+
 @contextmanager
 def connected(
     scheduler: str | None, workers: int | None, chunk: int, max_bytes: int
@@ -187,28 +240,42 @@ def connected(
     """A cluster that runs at an address, or one of processes on this machine that ends with it.
 
     Raises:
-        AutodiffError: E607 without Dask, or when nothing answers at the address.
+        AutodiffError: E607 without Dask, when nothing answers at the address, or a worker has other
+            versions; E608 when processes cannot be started.
     """
     _dask()
+    from logging import CRITICAL, getLogger
+
     from distributed import Client, LocalCluster
 
-    if scheduler is None:
-        count = workers or len(os.sched_getaffinity(0))
-        interrupt = signal(SIGINT, SIG_IGN)  # Ctrl-C is for this process, not for workers
-        local = LocalCluster(
-            n_workers=count,
-            threads_per_worker=1,
-            memory_limit=max_bytes,
-            silence_logs=50,
-            dashboard_address=":0",
-        )
-        signal(SIGINT, interrupt)
-        with local, Client(local) as client:
-            yield Cluster(client, chunk)
-        return
-    try:
-        client = Client(scheduler, timeout=3)
-    except (OSError, ValueError) as error:
-        raise fault("E607 no-scheduler", scheduler, error) from None
-    with client:
-        yield Cluster(client, chunk)
+    for handler in getLogger("distributed").handlers:
+        handler.setLevel(CRITICAL)  # what fails is said once, by a diagnostic
+    with ExitStack() as stack:
+        if scheduler is None:
+            interrupt = signal(SIGINT, SIG_IGN)  # Ctrl-C is for this process, not for workers
+            try:
+                local = LocalCluster(
+                    n_workers=workers or len(os.sched_getaffinity(0)),
+                    threads_per_worker=1,
+                    memory_limit=max_bytes,
+                    silence_logs=CRITICAL,
+                    dashboard_address=":0",
+                )
+            except RuntimeError as error:
+                raise fault("E608 cluster-failed", error) from None
+            finally:
+                signal(SIGINT, interrupt)
+            client = stack.enter_context(Client(stack.enter_context(local)))
+        else:
+            try:
+                with catch_warnings(action="ignore"):  # of versions
+                    client = stack.enter_context(Client(scheduler, timeout=3))
+            except (OSError, ValueError) as error:
+                raise fault("E607 no-scheduler", scheduler, error) from None
+        cluster = Cluster(client, chunk)
+        with cluster._failing():
+            for worker, versions in client.run(_versions).items():
+                if versions != _versions():
+                    raise fault("E607 versions-differ", worker, versions, _versions())
+        cluster.listen()
+        yield cluster

@@ -153,8 +153,10 @@ def measure(array: np.ndarray) -> Measured:
     )
 
 
-def combine(how: str, parts: list[Any]) -> Any:
-    """What the results of several blocks make together."""
+def combine(how: str | int, parts: list[Any]) -> Any:
+    """What the results of several blocks make together: joined along an axis, or by a ufunc."""
+    if isinstance(how, int):
+        return np.concatenate(parts, how)
     found = parts[0]
     for part in parts[1:]:
         found = found + part if how in ("", "add", "begun") else getattr(np, how)(found, part)

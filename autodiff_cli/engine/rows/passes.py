@@ -23,9 +23,12 @@ from ...graph.state import STATE
 from ...graph.walk import SEQUENCE, walk
 from ..evaluate import evaluate
 from .job import Job, Measured, Ref, Sized, Step
-from .placement import THROUGH, Placed, Placement, placed, read
+from .placement import TAKEN, THROUGH, Placed, Placement, placed, read, taken
 
 WHOLE = 1 << 26  # bytes of an array that may be computed whole although its rows are asked for
+
+
+Ends = list[tuple[int, int]]  # where blocks begin and end
 
 
 class Blocks(Protocol):
@@ -34,9 +37,14 @@ class Blocks(Protocol):
     bounds: list[int]  # where blocks begin, and the number of rows
 
     def run(
-        self, job: Job, arrays: list[Any], whole: list[np.ndarray], how: list[str]
+        self,
+        job: Job,
+        arrays: list[Any],
+        whole: list[np.ndarray],
+        how: list[str | int],
+        ends: Ends | None = None,
     ) -> list[Any]:
-        """The results of a job for all blocks, those of blocks combined as `how` says."""
+        """The results of a job for all blocks, or these, combined as `how` says."""
 
     def lazy(self, job: Job, arrays: list[Any], whole: list[np.ndarray], rows: Placement) -> Any:
         """The only result of a job as an array of blocks that nobody has asked for yet."""
@@ -105,6 +113,11 @@ class Passes:
     def is_blocked(self, node: Node) -> bool:
         """Whether the value of a node has rows."""
         return real(node) in _Graph([node], self).rows
+
+    def draws(self, size: int) -> None:
+        """Refuse to draw more random numbers than may be whole: they come one after the other."""
+        if size > self.whole:
+            raise fault("E606 too-many-drawn", bytes_text(size))
 
     def evaluate(self, targets: list[Node], last: bool) -> None:
         """Set the values of `targets`, `Rows` where they have rows."""
@@ -201,8 +214,12 @@ class _Graph:
         unmeasured = [x for x in blocked if getattr(x.value, "measured", None) is None]
         passes = {self.turn[node] - 1 for node in sums} | {self.turn[node] for node in unmeasured}
         for turn in sorted(passes):
-            wanted = [node for node in sums if self.turn[node] == turn + 1]
+            due = [node for node in sums if self.turn[node] == turn + 1]
+            wanted = [node for node in due if self.placed[node].combine != TAKEN]
+            self._take([node for node in due if self.placed[node].combine == TAKEN])
             measured = [node for node in unmeasured if self.turn[node] == turn]
+            if not wanted and not measured:
+                continue
             job = _Builder(self, [*wanted, *measured])
             how = [*(self.placed[node].combine for node in wanted), *[""] * len(measured)]
             found = self.passes.blocks.run(job.job(len(wanted)), job.arrays, job.given, how)
@@ -214,6 +231,36 @@ class _Graph:
                 self.made[node] = lazy = self._lazy(node)
                 lazy.measured = value
         self._finish(last)
+
+    def _take(self, nodes: list[Node]) -> None:
+        """Bring rows here, those of the same numbers of all arrays together."""
+        numbers = {}
+        rows: dict[Node, np.ndarray] = {}  # all that are taken of an operand
+        for node in nodes:
+            if (size := node.numel * node.dtype.itemsize) > self.passes.whole:
+                words = shape_text(node.shape), bytes_text(size)
+                raise fault("E606 too-many-rows-taken", *words, span=node.span, op=node.op.name)
+            indices = self._known(real(node.inputs[1])) if len(node.inputs) > 1 else None
+            numbers[node] = found = taken(node, indices, self.total)
+            operand = real(node.inputs[0])
+            rows[operand] = np.union1d(rows.get(operand, ()), found).astype(int)
+        together: dict[bytes, list[Node]] = {}
+        for operand, found in rows.items():
+            together.setdefault(found.tobytes(), []).append(operand)
+        arrays: dict[Node, np.ndarray] = {}
+        for operands in together.values():
+            found, job = rows[operands[0]], _Builder(self, operands)
+            gaps = np.flatnonzero(np.diff(found) > 1) + 1
+            ends = [(run[0], run[-1] + 1) for run in np.split(found, gaps) if run.size]
+            axes = [self.rows[operand][0] for operand in operands]
+            run = self.passes.blocks.run
+            parts = run(job.job(len(axes)), job.arrays, job.given, axes, ends or [(0, 0)])
+            arrays.update(zip(operands, parts, strict=True))
+        for node in nodes:
+            operand = real(node.inputs[0])
+            places = np.searchsorted(rows[operand], numbers[node])
+            value = arrays[operand].take(places, self.rows[operand][0])
+            self.made[node] = value.reshape(node.shape)
 
     def _lazy(self, node: Node) -> Rows:
         if isinstance(node.value, Rows):

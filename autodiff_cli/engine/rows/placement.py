@@ -12,18 +12,22 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import NamedTuple
 
+import numpy as np
+
 from ...errors import AutodiffError, fault
 from ...graph.kinds import Kind
 from ...graph.node import Node
 from ...graph.sizes import shape_text
+
+TAKEN = "taken"
 
 Placement = tuple[int, int]
 Places = Sequence[Placement | None]
 
 
 class Placed(NamedTuple):
-    """The placement of a result, how blocks are combined (a ufunc's name) where it has none, and
-    the placements in which operands are read."""
+    """The placement of a result, how blocks are combined (a ufunc's name, or `TAKEN` out of them)
+    where it has none, and the placements in which operands are read."""
 
     rows: Placement | None
     combine: str
@@ -214,8 +218,9 @@ def _squeezed(node: Node, at: Places, total: int) -> Placed | None:
 
 
 def _sliced(node: Node, at: Places, total: int) -> Placed | None:
-    _, dim, *_ = node.args
-    return Placed(at[0], "", at) if at[0] and (dim != at[0][0] or _is_whole(node)) else None
+    return (
+        Placed(at[0], "", at) if at[0] and (node.args[1] != at[0][0] or _is_whole(node)) else None
+    )
 
 
 def _is_whole(node: Node) -> bool:
@@ -268,6 +273,31 @@ def _picked(node: Node, at: Places, total: int) -> Placed | None:
     if rows is None or rows[0] == node.args[1]:
         return None
     return Placed(rows, "", [rows] * len(at))
+
+
+def _or_taken(beside: Rule) -> Rule:
+    """The rule for other axes than the rows; along those, the chosen rows leave their blocks."""
+
+    def rule(node: Node, at: Places, total: int) -> Placed | None:
+        dim = node.args[1]
+        if type(dim) is tuple:  # indices of all axes: of the first one alone
+            dim = 0 if len(node.inputs) == 2 and dim[0] is not None else None
+        if at[0] is not None and not any(at[1:]) and at[0] == (dim, 1) and not _is_whole(node):
+            return Placed(None, TAKEN, at)
+        return beside(node, at, total)
+
+    return rule
+
+
+def taken(node: Node, numbers: np.ndarray | None, total: int) -> np.ndarray:
+    """The numbers of the rows that a node takes, by indices where it has them."""
+    if numbers is not None:
+        return numbers % total
+    rows = range(total)
+    if node.op.key == "select":
+        return np.asarray(rows[node.args[2]])
+    chosen = rows[slice(*node.args[2:])]
+    return np.arange(chosen.start, chosen.stop, chosen.step)
 
 
 def _looked_up(node: Node, at: Places, total: int) -> Placed | None:
@@ -351,10 +381,9 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(COMBINED, _reduced),
     **dict.fromkeys(("matmul", "bmm"), _product),
     **dict.fromkeys(("permute", "transpose", "t"), _permuted),
-    **dict.fromkeys(("slice", "narrow_copy"), _sliced),
     **dict.fromkeys(("cat", "stack"), _joined),
     **dict.fromkeys(("gather", "scatter_add", "scatter_tensor", "scatter_value"), _picked),
-    **dict.fromkeys(("select", "unbind", "argmax", "argmin"), _shifted(-1)),
+    **dict.fromkeys(("unbind", "argmax", "argmin"), _shifted(-1)),
     **dict.fromkeys(
         (
             "cumsum", "cumprod", "logcumsumexp", "cummax_index", "cummin_index", "argsort",
@@ -376,8 +405,11 @@ RULES: dict[str, Rule] = {
     "unsqueeze": _shifted(1),
     "squeezed": _squeezed,
     "constant_pad_nd": _padded,
-    "index_select": _selected,
-    "index": _indexed,
+    "slice": _or_taken(_sliced),
+    "narrow_copy": _sliced,
+    "select": _or_taken(_shifted(-1)),
+    "index_select": _or_taken(_selected),
+    "index": _or_taken(_indexed),
     "embedding_rows": _looked_up,
     "index_written": _added_rows,
     "index_add": _added,

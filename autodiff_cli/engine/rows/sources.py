@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import glob
 import os
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ...errors import fault
+from ...errors import AutodiffError, fault
+from ...graph.dtypes import tensor_dtype
 
 
 class Source:
@@ -26,45 +27,58 @@ class Source:
         raise NotImplementedError
 
 
+def _numbers(dtype: Any) -> np.dtype:
+    """The dtype of tensors for what is held; E702 where it holds no numbers."""
+    found = tensor_dtype(dtype) if isinstance(dtype, np.dtype) else None
+    if found is None or dtype.name == "uint64":  # which may be too large
+        raise fault("E702 holds-no-numbers", dtype)
+    return found
+
+
 class FileSource(Source):
     """What `opened(*where)` gives: an array of which rows are read by slicing."""
 
     def __init__(self, opened: Callable[..., Any], *where: Any):
         self.opened, self.where = opened, where
         array = opened(*where)
-        self.shape, self.dtype = tuple(array.shape), np.dtype(array.dtype)
+        self.shape, self.dtype = tuple(array.shape), _numbers(array.dtype)
 
     def at(self, start: int, stop: int) -> Any:
-        return partial(_read, self.opened, self.where, start, stop)
+        return partial(_read, self.opened, self.where, start, stop, self.dtype)
 
 
-def _read(opened: Callable[..., Any], where: tuple[Any, ...], start: int, stop: int) -> np.ndarray:
-    return np.ascontiguousarray(opened(*where)[start:stop])
+def _read(
+    opened: Callable[..., Any], where: tuple[Any, ...], start: int, stop: int, dtype: np.dtype
+) -> np.ndarray:
+    return np.ascontiguousarray(opened(*where)[start:stop], dtype)
 
 
 def npy(path: str) -> np.ndarray:
     """The array of an .npy file, by memory map."""
-    found: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
+    found: np.ndarray = np.lib.format.open_memmap(path, mode="r")
     return found
 
 
 def zarr_array(path: str, key: str | None) -> Any:
     """An array of a zarr store, version 2 or 3."""
-    found = _extra("zarr").open(path, mode="r")
-    return found if key is None else found[key]
+    return _only(_extra("zarr").open(path, mode="r"), path, key)
 
 
 def hdf5_array(path: str, key: str | None) -> Any:
-    """A data set of an HDF5 file; the only one when it is not named."""
-    file = _extra("h5py").File(path, "r")
-    if key is None:
-        names = list(file)
+    """A data set of an HDF5 file."""
+    return _only(_extra("h5py").File(path, "r"), path, key)
+
+
+def _only(found: Any, path: str, key: str | None) -> Any:
+    """The array of this name, the only one when none is named."""
+    if key is None and not hasattr(found, "shape"):
+        names = list(found)
         if len(names) != 1:
             raise fault(
                 "E702 holds-several-arrays", name=path, known=", ".join(names), path_text=path
             )
         key = names[0]
-    return file[key]
+    return found if key is None else found[key]
 
 
 def _extra(name: str) -> Any:
@@ -103,46 +117,83 @@ def _joined(reads: list[Callable[[], np.ndarray]]) -> np.ndarray:
     return np.concatenate([read() for read in reads])
 
 
+class Table(Source):
+    """Columns of a data frame of Dask: all, one as a vector, or several (`a,b`)."""
+
+    def __init__(self, frame: Any, key: str | None):
+        from dask import compute, delayed
+
+        names = list(frame.columns)
+        chosen = names if key is None else [key] if key in names else key.split(",")
+        frame = frame[chosen]
+        dtypes = {d: _numbers(getattr(d, "numpy_dtype", d)) for d in frame.dtypes}
+        self.dtype = np.result_type(*dtypes.values())
+        self.parts = frame.to_delayed()
+        self.ends = np.cumsum(compute(*map(delayed(len), self.parts))).tolist()
+        self.shape = (self.ends[-1], *(() if key in names else (len(chosen),)))
+        self.rows = delayed(_columns)
+
+    def at(self, start: int, stop: int) -> Any:
+        first, last = bisect_right(self.ends, start), bisect_left(self.ends, stop)
+        before = self.ends[first - 1] if first else 0
+        shape = (stop - start, *self.shape[1:])
+        return self.rows(self.parts[first : last + 1], start - before, shape, self.dtype)
+
+
+def _columns(parts: list[Any], start: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    whole = np.concatenate([part.to_numpy(dtype) for part in parts])
+    return np.ascontiguousarray(whole[start : start + shape[0]]).reshape(shape)
+
+
 class DaskSource(Source):
     """An array of Dask; its blocks are read again in ours."""
 
     def __init__(self, array: Any):
-        self.array, self.shape, self.dtype = array, tuple(array.shape), np.dtype(array.dtype)
+        self.dtype = _numbers(array.dtype)
+        self.array, self.shape = array.astype(self.dtype), tuple(array.shape)
 
     def at(self, start: int, stop: int) -> Any:
         part = self.array[start:stop].rechunk(-1)
         return part.to_delayed().ravel()[0] if part.ndim else part.to_delayed().item()
 
 
+TABLES = {".csv": "read_csv", ".parquet": "read_parquet"}
+
+
 def source_of(path: str, key: str | None = None) -> Source | None:
     """The source that a path on the command line means; None for files that are read whole.
 
     Raises:
-        AutodiffError: E607 without the library that reads it, E701 when nothing is there.
+        AutodiffError: E607 without the library that reads it, E701 when nothing is there or it
+            cannot be read, E702 when it holds no numbers.
     """
-    lower = path.lower().rstrip("/")
-    if lower.endswith(".zarr"):
+    try:
+        return _source(path, key)
+    except AutodiffError:
+        raise
+    except Exception as error:  # each library has its own
+        reason = str(error).split("\n")[-1]
+        raise fault("E701 cannot-read-rows", path, type(error).__name__, reason) from None
+
+
+def _source(path: str, key: str | None) -> Source | None:
+    kind = os.path.splitext(path.rstrip("/"))[1].lower()
+    paths = [path]
+    if kind == ".zarr":
         return FileSource(zarr_array, path, key)
-    if lower.endswith((".h5", ".hdf5")):
+    if kind in (".h5", ".hdf5"):
         return FileSource(hdf5_array, path, key)
-    if lower.endswith(".parquet"):
-        return _columns("read_parquet", path, key)
-    if any(c in path for c in "*?[") or os.path.isdir(path):
-        pattern = os.path.join(path, "*.npy") if os.path.isdir(path) else path
-        paths = sorted(glob.glob(pattern))
+    if any(c in path for c in "*?[") or (os.path.isdir(path) and kind not in TABLES):
+        ends = (".npy", *TABLES)
+        patterns = [os.path.join(path, f"*{e}") for e in ends] if os.path.isdir(path) else [path]
+        paths = next(filter(None, (sorted(glob.glob(pattern)) for pattern in patterns)), [])
         if not paths:
-            raise fault("E701 no-shards", pattern)
-        if paths[0].endswith(".csv"):
-            return _columns("read_csv", path, key)
-        return Shards(paths)
-    if lower.endswith(".npy") and os.path.exists(path):
+            raise fault("E701 no-shards", patterns[0])
+        kind = os.path.splitext(paths[0])[1].lower()
+        if kind == ".npy":
+            return Shards(paths)
+    if kind == ".npy" and os.path.exists(path):
         return FileSource(npy, path)
-    if lower.endswith(".csv"):
-        return _columns("read_csv", path, key)
+    if kind in TABLES:
+        return Table(getattr(_extra("dask.dataframe"), TABLES[kind])(paths), key)
     return None
-
-
-def _columns(read: str, path: str, key: str | None) -> Source:
-    """Columns of tables (all, or the named one) through dask.dataframe."""
-    table = getattr(_extra("dask.dataframe"), read)(path)
-    return DaskSource((table if key is None else table[key]).to_dask_array(lengths=True))

@@ -9,7 +9,7 @@ from typing import IO, Any
 import numpy as np
 
 from ...errors import AutodiffError, fail, fault
-from ...graph.dtypes import BOOL, DTYPES, INT32, INT64
+from ...graph.dtypes import BOOL, tensor_dtype
 from ...graph.state import STATE
 from .loading import shown, too_large, wrong_data
 
@@ -115,14 +115,11 @@ class _Npy:
         kind, width = array.dtype.kind, array.dtype.itemsize
         if kind == "b":
             return np.ascontiguousarray(array.view(np.uint8) != 0)
-        if kind == "u" and width > 1:
-            if width == 8 and array.size and int(array.max()) > np.iinfo(np.int64).max:
-                words = "holds unsigned integers above 2**63 - 1"
-                raise self.wrong(words, help="save them as float64")
-            target = INT32 if width == 2 else INT64
-        else:
-            target = DTYPES[array.dtype.newbyteorder("=").name]
-        assert target != BOOL
+        if kind == "u" and width == 8 and int(array.max(initial=0)) > np.iinfo(np.int64).max:
+            words = "holds unsigned integers above 2**63 - 1"
+            raise self.wrong(words, help="save them as float64")
+        target = tensor_dtype(array.dtype)
+        assert target is not None and target != BOOL
         return np.ascontiguousarray(array.astype(target, copy=False)).reshape(array.shape)
 
 
