@@ -5,7 +5,13 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +25,7 @@ from autodiff_cli.engine.rows.cluster import Cluster, connected
 from autodiff_cli.engine.rows.sources import FileSource, source_of
 from autodiff_cli.errors import AutodiffError
 
+dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
 zarr = pytest.importorskip("zarr")
@@ -45,6 +52,38 @@ for step in range(12):
     opt.step()
     print(loss.item())
 """
+SNIPPET = """\
+import torch
+X = torch.zeros(2, 3, dtype=torch.float64)
+y = torch.zeros(2, dtype=torch.float64)
+torch.manual_seed(1)
+w = torch.ones(3, dtype=torch.float64, requires_grad=True)
+"""
+FEW_ROWS = [
+    "print(len(X), X[7].tolist(), X[-3, 1].item(), X[:3].tolist(), X[990::4].sum().item(), X[5:5])",
+    "print(X[torch.tensor([[5, -1], [900, 5]])].tolist())",
+    "print(X.index_select(0, torch.arange(9, 4, -1)))",
+    "z = X @ w\nprint(z[3:5].tolist(), (z[400:] * 2).sum().item())",
+    "z = torch.tanh(X @ w)\nz[300:310].sum().backward()\nprint(w.grad.tolist())",
+    """\
+opt = torch.optim.SGD([w], lr=0.1, momentum=0.9)
+for epoch in range(2):
+    for i in range(0, len(X), 300):
+        opt.zero_grad()
+        loss = ((X[i:i + 300] @ w - y[i:i + 300]) ** 2).mean()
+        loss.backward()
+        opt.step()
+        print(loss.item())
+print(w.tolist())""",
+    """\
+from torch.utils.data import DataLoader, TensorDataset
+for a, b in DataLoader(TensorDataset(X, y), batch_size=40, shuffle=True):
+    w.data -= 0.01 * (a.T @ (a @ w - b)).detach()
+print(w.tolist())""",
+    "for i in torch.randperm(len(X)).split(400):\n    print((X[i] @ w * y[i]).mean().item())",
+    "print((torch.nn.functional.dropout(X) @ w).sum().item())",
+    "print((X * torch.randn_like(X) - torch.rand(len(X), 1))[2::50].tolist())",
+]
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +110,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for i, part in enumerate(np.split(array, [300, 310, 990])):
             np.save(path / f"{name}s" / f"{i}.npy", part)
         zarr.save_array(str(path / f"{name}.zarr"), array)
+        pandas = pytest.importorskip("pandas")
+        table = pandas.DataFrame(array.reshape(ROWS, -1)).rename(columns="abc".__getitem__)
+        table.to_csv(path / f"{name}.csv", index=False)
+        (path / f"{name}t").mkdir()
+        for i, part in enumerate((table[:300], table[300:310], table[310:])):
+            part.to_parquet(path / f"{name}t" / f"{i}.parquet")
         h5py = pytest.importorskip("h5py")
         with h5py.File(path / f"{name}.h5", "w") as file:
             file["rows"] = array
@@ -90,10 +135,16 @@ def given(folder: Path, X: str, y: str) -> list[str]:
     return ["-D", f"X=@{folder / X}", "-D", f"y=@{folder / y}"]
 
 
-@pytest.mark.parametrize("kind", ["{}.npy", "{}s", "{}s/*.npy", "{}.zarr", "{}.h5", "{}.h5:rows"])
+KINDS = [
+    "{}.npy", "{}s", "{}s/*.npy", "{}.zarr", "{}.h5", "{}.h5:rows", "{}.csv:{c}", "{}t:{c}",
+    "{}t/*.parquet:{c}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_file(kind: str, client: Any, folder: Path) -> None:
     program = str(folder / "p.expr")
-    files = given(folder, kind.format("X"), kind.format("y"))
+    files = given(folder, *(kind.format(n, c=c) for n, c in (("X", "a,b,c"), ("y", "a"))))
     dask = ("--engine", "dask", "--chunk", "4K")
     code, out, err = command(client, program, *files, *dask, "--format", "json")
     assert (code, err) == (0, "")
@@ -126,6 +177,19 @@ def test_training(client: Any, folder: Path) -> None:
     losses = [[float(line) for line in text.split("\n")[:12]] for text in (out, true)]
     np.testing.assert_allclose(losses[0], losses[1], rtol=1e-11)
     assert losses[0][-1] < 0.5 * losses[0][0]
+
+
+@pytest.mark.parametrize("text", FEW_ROWS)
+def test_few_rows_leave_their_blocks(text: str, client: Any, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text(SNIPPET + text)
+    words = [str(tmp_path / "p.py"), *given(folder, "X.npy", "y.npy"), "--only", "gradients"]
+    code, out, err = command(client, *words, "--engine", "dask", "--chunk", "4K")
+    assert (code, err) == (0, "")
+    number = re.compile(r"-?\d+(?:\.\d*)?(?:e[-+]\d+)?")
+    texts = [text.split("# autodiff.plain")[0] for text in (out, command(None, *words)[1])]
+    mine, theirs = ([float(n) for n in number.findall(text)] for text in texts)
+    np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-14)
+    assert len({number.sub("", text) for text in texts}) == 1 and mine
 
 
 def test_results_with_rows_are_written(client: Any, folder: Path, tmp_path: Path) -> None:
@@ -191,41 +255,136 @@ def test_without_the_extra(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def _opened(path: str, mark: str) -> np.ndarray:
-    """The array; the first worker that reads it with `mark` there is killed meanwhile."""
+    """The array; whoever first reads it with `mark` there kills the process of that number."""
     if mark:
         try:
+            number = int(Path(mark).read_text() or os.getpid())
             os.remove(mark)
         except FileNotFoundError:
             pass
         else:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(number, signal.SIGKILL)
     found: np.ndarray = np.load(path, mmap_mode="r")
     return found
 
 
-def test_a_worker_that_dies(folder: Path, tmp_path: Path) -> None:
-    mark = tmp_path / "mark"
+def _meanwhile(client: Any, path: Path, mark: Path, kills: str) -> Any:
+    """A loss and its slope, while some process dies."""
+    cluster = Cluster(client, 4096)
+    source = FileSource(_opened, str(path), "")
+    source.where = (str(path), str(mark))
+    mark.write_text(kills)
+    f = ad.value_and_grad("loss = sum(tanh(X @ w))", wrt="w", engine="dask", client=client)
+    f.cluster = cluster  # type: ignore[attr-defined]
+    monkey = type("Given", (), {"__dask_graph__": None, "source": source})
+    cluster.of = lambda array: cluster.blocked(array.source)  # type: ignore[method-assign]
+    return f(X=monkey(), w=np.array([0.5, -1.0, 2.0]))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_worker_that_dies(workers: int, folder: Path, tmp_path: Path) -> None:
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50
+            n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50
         ) as local,
         distributed.Client(local) as client,
     ):
-        cluster = Cluster(client, 4096)
-        source = FileSource(_opened, str(folder / "X.npy"), "")
-        source.where = (str(folder / "X.npy"), str(mark))
-        mark.touch()
-        f = ad.value_and_grad("loss = sum(tanh(X @ w))", wrt="w", engine="dask", client=client)
-        f.cluster = cluster  # type: ignore[attr-defined]
-        monkey = type("Given", (), {"__dask_graph__": None, "source": source})
-        cluster.of = lambda array: cluster.blocked(array.source)  # type: ignore[method-assign]
-        w = np.array([0.5, -1.0, 2.0])
-        loss, slope = f(X=monkey(), w=w)
-    assert not mark.exists()
+        loss, slope = _meanwhile(client, folder / "X.npy", tmp_path / "mark", "")
+    assert not (tmp_path / "mark").exists()
     X = np.load(folder / "X.npy")
-    z = np.tanh(X @ w)
+    z = np.tanh(X @ [0.5, -1.0, 2.0])
     assert loss == pytest.approx(z.sum(), rel=1e-12)
     np.testing.assert_allclose(slope, X.T @ (1 - z**2), rtol=1e-10)
+
+
+# A worker where a package of the name cannot be imported, or says another version.
+LACKING = "sys.modules['autodiff_cli'] = None"
+OLDER = "import autodiff_cli.version; autodiff_cli.version.__version__ = '0.0.1'"
+
+
+@contextmanager
+def _cluster(place: Path, before: str = "") -> Iterator[tuple[str, int]]:
+    """The address and process of a scheduler, with a worker that runs `before` first."""
+    run = "import sys; {}; import distributed.cli.dask_{} as d; d.main()"
+    file = place / "scheduler.json"
+    scheduler = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
+    worker = ["--nthreads", "1", "--no-dashboard", "--no-nanny"]
+    words = (("scheduler", "pass", scheduler), ("worker", before or "pass", worker))
+    with ExitStack() as stack:
+        started = []
+        for kind, first, options in words:
+            program = [sys.executable, "-c", run.format(first, kind)]
+            options = [*options, "--scheduler-file", str(file)]
+            process = subprocess.Popen([*program, *options], stderr=subprocess.PIPE, text=True)
+            started.append(stack.enter_context(process))
+            stack.callback(process.kill)
+            assert process.stderr is not None
+            while "start" not in process.stderr.readline().lower():
+                pass
+        address = json.loads(file.read_text())["address"]
+        with distributed.Client(address) as client:
+            client.wait_for_workers(1)
+        yield address, started[0].pid
+
+
+def test_a_scheduler_that_dies(folder: Path, tmp_path: Path) -> None:
+    with (
+        _cluster(tmp_path) as (address, number),
+        connected(address, None, 4096, 1 << 30) as found,
+        pytest.raises(AutodiffError) as error,
+    ):
+        _meanwhile(found.client, folder / "X.npy", tmp_path / "mark", str(number))
+    assert error.value.code == "E608"
+    assert error.value.message == f"the scheduler of Dask at {address} is gone"
+
+
+def test_workers_that_die_again_and_again(folder: Path, tmp_path: Path) -> None:
+    limit = {"distributed.scheduler.allowed-failures": 0}
+    with (
+        dask.config.set(limit),
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, dashboard_address=":0", silence_logs=50
+        ) as local,
+        distributed.Client(local) as client,
+        pytest.raises(AutodiffError, match="KilledWorker") as error,
+    ):
+        _meanwhile(client, folder / "X.npy", tmp_path / "mark", "")
+    assert error.value.code == "E608"
+
+
+@pytest.mark.parametrize(
+    ("before", "code", "said"),
+    [(LACKING, "E608", "ModuleNotFoundError"), (OLDER, "E607", "has autodiff-cli")],
+)
+def test_workers_with_other_packages(
+    before: str, code: str, said: str, folder: Path, tmp_path: Path
+) -> None:
+    with _cluster(tmp_path, before) as (address, _):
+        words = [str(folder / "p.expr"), *given(folder, "X.npy", "y.npy"), "--engine", "dask"]
+        status, _, err = command(None, *words, "--scheduler", address)
+    assert f"error[{code}]" in err and said in err and status == (2 if code == "E607" else 4)
+
+
+def test_progress(client: Any, folder: Path) -> None:
+    told, over = [], threading.Event()
+    with connected(client.scheduler.address, None, 4096, 1 << 30) as cluster:
+        heard = cluster._heard
+
+        def listening(event: Any) -> None:
+            heard(event)
+            told.append(cluster.progress())
+            if cluster.done == cluster.blocks:
+                over.set()
+
+        cluster.client.unsubscribe_topic(cluster.topic)
+        cluster.client.subscribe_topic(cluster.topic, listening)
+        source = source_of(str(folder / "X.npy"))
+        assert source is not None
+        f = ad.value_and_grad("loss = sum(X @ w)", wrt="w", engine="dask", client=client)
+        f.cluster = cluster  # type: ignore[attr-defined]
+        f(X=da.from_array(np.ones((ROWS, 3))), w=np.ones(3))
+        assert over.wait(60)
+    assert told == [f"{i} of 6 blocks" for i in range(1, 7)]
 
 
 @pytest.mark.parametrize("there", [True, False])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from autodiff_cli.autograd.reverse import gradients, ones_like
 from autodiff_cli.autograd.tensor import AccumulateGrad
 from autodiff_cli.engine.evaluate import evaluate
-from autodiff_cli.engine.rows.job import Job, combine, cut
+from autodiff_cli.engine.rows.job import Job, combine, cut, pick
 from autodiff_cli.engine.rows.passes import Passes, Rows
 from autodiff_cli.engine.rows.placement import Placement
 from autodiff_cli.errors import AutodiffError
@@ -30,18 +31,25 @@ class Here:
         self.bounds = bounds
 
     def run(
-        self, job: Job, arrays: list[Any], whole: list[Any], how: list[str | int], ends: Any = None
+        self, job: Job, arrays: list[Any], whole: list[Any], how: list[str | int], rows: Any = None
     ) -> list[Any]:
+        bounds = self.bounds
+        if rows is not None:
+            arrays = [(pick(x, p, rows), p) for x, p in arrays]
+            whole = [
+                a if p is None else pick(a, p, rows) for a, p in zip(whole, job.whole, strict=True)
+            ]
+            bounds = [0, rows.size // 2, rows.size]
         parts = [
             job(a, b - a, [cut(x, rows, a, b - a) for x, rows in arrays], whole)
-            for a, b in ends or zip(self.bounds, self.bounds[1:], strict=False)
+            for a, b in pairwise(bounds)
         ]
         return [combine(h, list(p)) for h, p in zip(how, zip(*parts, strict=True), strict=True)]
 
     def lazy(self, job: Job, arrays: list[Any], whole: list[Any], rows: Placement) -> Any:
         parts = [
             job(a, b - a, [cut(x, p, a, b - a) for x, p in arrays], whole)[0]
-            for a, b in zip(self.bounds, self.bounds[1:], strict=False)
+            for a, b in pairwise(self.bounds)
         ]
         return np.concatenate(parts, rows[0]), rows
 

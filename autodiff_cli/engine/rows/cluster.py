@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from itertools import pairwise
 from signal import SIG_IGN, SIGINT, signal
 from typing import Any
 from warnings import catch_warnings
@@ -19,10 +20,10 @@ import numpy as np
 from ...errors import AutodiffError, fault
 from ...graph.node import Node
 from ...version import __version__
-from .job import Job, combine
-from .passes import Ends, Passes, Rows
+from .job import Job, combine, pick
+from .passes import Passes, Rows
 from .placement import Placement
-from .sources import DaskSource, Source, source_of
+from .sources import DaskSource, Picked, Source, source_of
 
 TOGETHER = 8  # results of blocks that one task combines
 
@@ -54,8 +55,11 @@ def _merged(how: list[str | int], parts: list[list[Any]]) -> list[Any]:
 class Derived(Source):
     """What a job makes of each block, when it is asked for."""
 
-    def __init__(self, cluster: Cluster, job: Job, arrays: list[Source], whole: list[Any]):
+    def __init__(
+        self, cluster: Cluster, job: Job, arrays: list[Source], whole: list[Any], axis: int
+    ):
         self.cluster, self.job, self.arrays, self.whole = cluster, job, arrays, whole
+        self.axis = axis
 
     def at(self, start: int, stop: int) -> Any:
         task = self.cluster.task(self.job, self.arrays, self.whole, start, stop)
@@ -127,40 +131,44 @@ class Cluster:
         arrays: list[Source],
         whole: list[np.ndarray],
         how: list[str | int],
-        ends: Ends | None = None,
+        rows: np.ndarray | None = None,
     ) -> list[Any]:
-        """The results of a job for all blocks, or these, combined as `how` says."""
-        with self._failing(), self._sent(whole) as there, self._sent([job]) as (sent,):
-            parts = [self.task(sent, arrays, there, *block) for block in ends or self.ends()]
-            self.done, self.blocks = 0, len(parts)
-            merge = partial(self.dask.delayed(_merged, pure=False), how)
-            while len(parts) > 1:
-                parts = [merge(parts[i : i + TOGETHER]) for i in range(0, len(parts), TOGETHER)]
-            return self.compute(parts[0])
+        """The results of a job for all rows, or those of ascending numbers, combined over blocks as
+        `how` says."""
+        ends = self.ends()
+        if rows is not None:  # they are an array of their own
+            arrays = [Picked(array, rows) for array in arrays]
+            whole = [
+                a if p is None else pick(a, p, rows) for a, p in zip(whole, job.whole, strict=True)
+            ]
+            near = np.searchsorted(self.bounds, rows, "right") // TOGETHER
+            bounds = [0, *(np.flatnonzero(np.diff(near)) + 1).tolist(), rows.size]
+            ends = pairwise(bounds)
+        delayed = partial(self.dask.delayed, pure=False)
+        sent, *there = [delayed(value, traverse=False) for value in (job, *whole)]
+        parts = [self.task(sent, arrays, there, *block) for block in ends]
+        self.done, self.blocks = 0, len(parts)
+        merge = partial(delayed(_merged), how)
+        while len(parts) > 1:
+            parts = [merge(parts[i : i + TOGETHER]) for i in range(0, len(parts), TOGETHER)]
+        return self.compute(parts[0])
 
     def ends(self) -> Iterator[tuple[int, int]]:
         """Where each block begins and ends."""
-        return zip(self.bounds, self.bounds[1:], strict=False)
-
-    @contextmanager
-    def _sent(self, values: list[Any]) -> Iterator[list[Any]]:
-        """Values that all tasks read, on all workers."""
-        if self.client is None:
-            yield [self.dask.delayed(value, traverse=False, pure=False) for value in values]
-        else:
-            yield self.client.scatter(values, broadcast=True, hash=False) if values else []
+        return pairwise(self.bounds)
 
     def compute(self, task: Any) -> Any:
         """The result of a task; what runs is cancelled when somebody interrupts."""
         if self.client is None:
             return task.compute(scheduler="threads")
-        future = self.client.compute(task)
-        try:
-            return future.result()
-        finally:
-            self.blocks = 0
-            if self.client.status == "running":
-                future.cancel()
+        with self._failing():
+            with catch_warnings(action="ignore"):  # of whole arrays that are sent with the tasks
+                future = self.client.compute(task)
+            try:
+                return future.result()
+            finally:
+                if self.client.status == "running":
+                    future.cancel()
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
@@ -170,7 +178,7 @@ class Cluster:
         except AutodiffError:
             raise
         except Exception as error:
-            if self.client is not None and self.client.status != "running":
+            if self.client.status != "running":
                 address = self.client.scheduler.address
                 raise fault("E608 scheduler-lost", address) from None
             raise fault("E608 cluster-failed", f"{type(error).__name__}: {error}") from None
@@ -179,7 +187,7 @@ class Cluster:
         self, job: Job, arrays: list[Source], whole: list[np.ndarray], rows: Placement
     ) -> Source:
         """The only result of a job, block by block when it is asked for."""
-        return Derived(self, job, arrays, whole)
+        return Derived(self, job, arrays, whole, rows[0])
 
     def blocked(self, source: Source) -> Rows:
         """The rows of an array as the value of a node; the first one says where blocks end.
@@ -212,8 +220,7 @@ class Cluster:
                 place = (slice(None),) * axis + (slice(start * times, stop * times),)
                 block = rows.array.at(start, stop)
                 tasks.append(store(path, name, place, block))
-        with self._failing():
-            self.compute(self.dask.delayed(len)(tasks))
+        self.compute(self.dask.delayed(len)(tasks))
 
 
 def _stored(path: str, name: str, place: tuple[slice, ...], block: Any) -> None:

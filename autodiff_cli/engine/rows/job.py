@@ -88,6 +88,12 @@ def cut(array: np.ndarray, rows: Placement | None, start: int, count: int) -> np
     return array[(slice(None),) * axis + (slice(start * times, (start + count) * times),)]
 
 
+def pick(array: np.ndarray, rows: Placement, numbers: np.ndarray) -> np.ndarray:
+    """The parts of a whole array that belong to rows of these numbers."""
+    axis, times = rows
+    return array.take((numbers[:, None] * times + np.arange(times)).ravel(), axis)
+
+
 def _known(array: np.ndarray) -> Node:
     return Node(CONSTANT, (), (), array.shape, array.dtype, False, array)
 

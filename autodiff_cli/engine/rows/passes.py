@@ -28,9 +28,6 @@ from .placement import TAKEN, THROUGH, Placed, Placement, placed, read, taken
 WHOLE = 1 << 26  # bytes of an array that may be computed whole although its rows are asked for
 
 
-Ends = list[tuple[int, int]]  # where blocks begin and end
-
-
 class Blocks(Protocol):
     """Where blocks of rows are, and what runs jobs there."""
 
@@ -42,9 +39,10 @@ class Blocks(Protocol):
         arrays: list[Any],
         whole: list[np.ndarray],
         how: list[str | int],
-        ends: Ends | None = None,
+        rows: np.ndarray | None = None,
     ) -> list[Any]:
-        """The results of a job for all blocks, or these, combined as `how` says."""
+        """The results of a job for all rows, or those of ascending numbers, combined over blocks as
+        `how` says."""
 
     def lazy(self, job: Job, arrays: list[Any], whole: list[np.ndarray], rows: Placement) -> Any:
         """The only result of a job as an array of blocks that nobody has asked for yet."""
@@ -250,11 +248,9 @@ class _Graph:
         arrays: dict[Node, np.ndarray] = {}
         for operands in together.values():
             found, job = rows[operands[0]], _Builder(self, operands)
-            gaps = np.flatnonzero(np.diff(found) > 1) + 1
-            ends = [(run[0], run[-1] + 1) for run in np.split(found, gaps) if run.size]
             axes = [self.rows[operand][0] for operand in operands]
             run = self.passes.blocks.run
-            parts = run(job.job(len(axes)), job.arrays, job.given, axes, ends or [(0, 0)])
+            parts = run(job.job(len(axes)), job.arrays, job.given, axes, found)
             arrays.update(zip(operands, parts, strict=True))
         for node in nodes:
             operand = real(node.inputs[0])

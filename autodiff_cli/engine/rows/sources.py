@@ -21,6 +21,7 @@ class Source:
 
     shape: tuple[int, ...] = ()
     dtype: np.dtype = np.dtype(np.float64)
+    axis = 0  # of the rows
 
     def at(self, start: int, stop: int) -> Any:
         """A function without arguments that reads rows where it is called, or a task of Dask."""
@@ -110,11 +111,28 @@ class Shards(Source):
             reads.append(part.at(max(start - begin, 0), min(stop, end) - begin))
             if end >= stop:
                 break
-        return partial(_joined, reads)
+        return partial(_joined, reads, 0)
 
 
-def _joined(reads: list[Callable[[], np.ndarray]]) -> np.ndarray:
-    return np.concatenate([read() for read in reads])
+def _joined(reads: list[Any], axis: int) -> np.ndarray:
+    return np.concatenate([read() if callable(read) else read for read in reads], axis)
+
+
+class Picked(Source):
+    """Rows of ascending numbers out of another array."""
+
+    def __init__(self, source: Source, rows: np.ndarray):
+        self.source, self.rows, self.axis = source, rows, source.axis
+
+    def at(self, start: int, stop: int) -> Any:
+        rows = self.rows[start:stop]
+        runs = np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1)
+        reads = [self.source.at(*((r[0], r[-1] + 1) if r.size else (0, 0))) for r in runs]
+        if all(type(read) is partial for read in reads):
+            return partial(_joined, reads, self.axis)
+        from dask import delayed
+
+        return delayed(_joined)(reads, self.axis)
 
 
 class Table(Source):
