@@ -43,12 +43,12 @@ DTYPES: dict[str, np.dtype] = {
 name_of = cache(attrgetter("name"))
 """The name of a dtype; NumPy makes it anew each time."""
 
-WIDER = {"uint16": INT32, "uint32": INT64, "uint64": INT64}
+WIDER: dict[str, np.dtype] = {"uint16": INT32, "uint32": INT64, "uint64": INT64}
 
 
 def tensor_dtype(dtype: np.dtype) -> np.dtype | None:
     """The dtype of tensors that holds numbers of this one (`uint64` below 2**63); None if none."""
-    return WIDER.get(dtype.name) or DTYPES.get(dtype.name)
+    return {**DTYPES, **WIDER}.get(name_of(dtype))
 
 
 # PyTorch's short names in messages ("expected m1 and m2 to have the same dtype, but got: double !=

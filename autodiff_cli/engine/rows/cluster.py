@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import pairwise
@@ -48,7 +48,7 @@ def _block(
     return found
 
 
-def _merged(how: list[str | int], parts: list[list[Any]]) -> list[Any]:
+def _merged(how: Sequence[str | int], parts: list[list[Any]]) -> list[Any]:
     return [combine(h, list(found)) for h, found in zip(how, zip(*parts, strict=True), strict=True)]
 
 
@@ -130,7 +130,7 @@ class Cluster:
         job: Job,
         arrays: list[Source],
         whole: list[np.ndarray],
-        how: list[str | int],
+        how: Sequence[str | int],
         rows: np.ndarray | None = None,
     ) -> list[Any]:
         """The results of a job for all rows, or those of ascending numbers, combined over blocks as

@@ -8,7 +8,7 @@ rows is computed where the program runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -38,7 +38,7 @@ class Blocks(Protocol):
         job: Job,
         arrays: list[Any],
         whole: list[np.ndarray],
-        how: list[str | int],
+        how: Sequence[str | int],
         rows: np.ndarray | None = None,
     ) -> list[Any]:
         """The results of a job for all rows, or those of ascending numbers, combined over blocks as
@@ -236,8 +236,13 @@ class _Graph:
         rows: dict[Node, np.ndarray] = {}  # all that are taken of an operand
         for node in nodes:
             if (size := node.numel * node.dtype.itemsize) > self.passes.whole:
-                words = shape_text(node.shape), bytes_text(size)
-                raise fault("E606 too-many-rows-taken", *words, span=node.span, op=node.op.name)
+                raise fault(
+                    "E606 too-many-rows-taken",
+                    op=node.op.name,
+                    shape=shape_text(node.shape),
+                    bytes=bytes_text(size),
+                    span=node.span,
+                )
             indices = self._known(real(node.inputs[1])) if len(node.inputs) > 1 else None
             numbers[node] = found = taken(node, indices, self.total)
             operand = real(node.inputs[0])

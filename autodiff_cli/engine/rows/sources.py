@@ -130,7 +130,7 @@ class Picked(Source):
         reads = [self.source.at(*((r[0], r[-1] + 1) if r.size else (0, 0))) for r in runs]
         if all(type(read) is partial for read in reads):
             return partial(_joined, reads, self.axis)
-        from dask import delayed
+        from dask.delayed import delayed
 
         return delayed(_joined)(reads, self.axis)
 
@@ -139,7 +139,8 @@ class Table(Source):
     """Columns of a data frame of Dask: all, one as a vector, or several (`a,b`)."""
 
     def __init__(self, frame: Any, key: str | None):
-        from dask import compute, delayed
+        from dask.base import compute
+        from dask.delayed import delayed
 
         names = list(frame.columns)
         chosen = names if key is None else [key] if key in names else key.split(",")
