@@ -303,7 +303,7 @@ def _hardswish_vjp(g, out, input, inplace):
 def hardswish(input: Tensor, inplace: Flag = False):
     """`input` times hardsigmoid; slope 0 at -3, 1 at 3."""
     require_float("hardswish", input)
-    return _held(input, -3, 3, input * (input + 3) / 6, 0.0, input)
+    return _held(input, -3, 3, input * (input + 3) / 6, -0.0, input)
 
 
 def _shrunk_vjp(g, out, input, lambd):

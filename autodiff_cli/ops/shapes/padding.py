@@ -214,6 +214,8 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int):
     r = downscale_factor
     if height % r or width % r:
         raise fault("E303 pixel_unshuffle", r, height, width)
+    if not input.numel:
+        return F.clone(input)  # as PyTorch, in its own shape
     count = len(lead)
     apart = F.reshape(input, (*lead, channels, height // r, r, width // r, r))
     order = (*range(count), *(count + i for i in (0, 2, 4, 1, 3)))
