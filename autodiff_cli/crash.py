@@ -24,22 +24,7 @@ def crashed(error: BaseException, show: Callable[[str], None] | None = None) -> 
         if where
         else "the program and the traceback that `--debug` shows"
     )
-    return fault("E900 internal-error", summary, _address(), what, __version__)
-
-
-def _address() -> str:
-    """Where the installed distribution says that mistakes are reported; empty if it does not."""
-    from importlib.metadata import PackageNotFoundError, metadata
-
-    try:
-        listed = metadata("autodiff-cli").get_all("Project-URL") or []
-    except PackageNotFoundError:
-        return ""
-    urls = dict(entry.split(", ", 1) for entry in listed if ", " in entry)
-    for name in ("Issues", "Bug Tracker", "Repository", "Source", "Homepage"):
-        if name in urls:
-            return f" at {urls[name]}"
-    return " to those you have autodiff from,"
+    return fault("E900 internal-error", summary, what, __version__)
 
 
 def _saved(text: str) -> str | None:

@@ -84,8 +84,6 @@ def _preview(text: str, loop: Loop) -> str:
 
 
 def _describe(value: Any, look: Look) -> str:
-    if isinstance(value, list) and value:
-        return f"list of {len(value)}"
     if not isinstance(value, Tensor):
         return summary(value, look)
     node = value.looked_at

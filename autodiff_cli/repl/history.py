@@ -8,12 +8,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from datetime import datetime
 
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 MOST = 10_000  # entries that are offered
-COMPACTED = 4 << 20  # bytes; a longer file is written anew at the start of a session
 
 
 def history_path(variables: Mapping[str, str]) -> str:
@@ -32,20 +30,13 @@ def open_history(variables: Mapping[str, str]) -> History:
         return InMemoryHistory()
     try:
         os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
-        history = SafeHistory(path)
-        if os.path.exists(path) and os.path.getsize(path) > COMPACTED:
-            history.compact()
-        return history
+        return SafeHistory(path)
     except OSError:
         return InMemoryHistory()
 
 
 class SafeHistory(FileHistory):
     """prompt_toolkit's file, read without repetitions and written without ever failing."""
-
-    def __init__(self, path: str):
-        super().__init__(path)
-        self.path = path
 
     def load_history_strings(self) -> Iterable[str]:
         try:
@@ -62,13 +53,3 @@ class SafeHistory(FileHistory):
     def store_string(self, string: str) -> None:
         with suppress(OSError):
             super().store_string(string.encode("utf-8", "replace").decode("utf-8"))
-
-    def compact(self) -> None:
-        """Keep what is offered, oldest first."""
-        kept = list(self.load_history_strings())[::-1]
-        temporary = f"{self.path}.{os.getpid()}.tmp"
-        with open(temporary, "w", encoding="utf-8") as file:
-            for entry in kept:
-                lines = "".join(f"+{line}\n" for line in entry.split("\n"))
-                file.write(f"\n# {datetime.now()}\n{lines}")
-        os.replace(temporary, self.path)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from ..autograd.reverse import history
 from ..autograd.tensor import Tensor
 from ..engine.evaluate import evaluate
-from ..errors import AutodiffError, fault
+from ..errors import fault
 from ..graph.dtypes import DTYPES, FLOAT32, FLOAT64
 from ..graph.node import Node as GraphNode
 from ..graph.op import LEAF
@@ -183,8 +183,6 @@ class Interactive(Program):
                 self._drop_gradients()
 
     def _write(self, piece: str) -> None:
-        if STATE.over is not None:
-            raise STATE.over
         if not self.muted:
             self.output(piece)
 
@@ -316,12 +314,7 @@ class Interactive(Program):
         with uninterrupted():
             while self.undone and len(done) < count:
                 entry = self.undone.pop()
-                try:
-                    self._again(entry)
-                except AutodiffError:
-                    self.undone.append(entry)
-                    self.rebuild()
-                    raise
+                self._again(entry)
                 if not entry.looks:
                     done.append(entry)
         return done

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..autograd.tensor import Tensor
+from ..crash import crashed
 from ..errors import AutodiffError, Diagnostic, Exit, reason_of
 from ..language.program.nonfinite_origin import first_guilty
 from ..language.program.report import Options
@@ -70,9 +71,9 @@ class Surroundings:
     color: bool = False
     encoding: str = "utf-8"
     write: Callable[[str], Any] | None = None
-    tool: Tool | None = None
+    tool: Tool = lambda words, text: (Exit.USAGE, f"error: no `{words[0]}` here\n")
     edit: Callable[[str], str | None] | None = None
-    crashed: Callable[[Exception], Diagnostic] | None = None
+    crashed: Callable[[Exception], Diagnostic] = lambda error: crashed(error).diagnostic
     history: Callable[[], list[str]] | None = None
     settings: Settings = field(default_factory=Settings)
 
@@ -142,8 +143,6 @@ class Loop:
             message = f"cannot use{name}: {reason_of(error)}"
             self.complain(Problem(message, code=Exit.EVALUATION))
         except Exception as error:
-            if self.around.crashed is None:
-                raise
             self.fail_with(self.around.crashed(error))
         status = "ok" if self.code == Exit.OK else "error"
         return Reply(status, "".join(self.pieces), suggestion)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..language.runtime.namespaces import MODULES, PREDEFINED
 from ..language.syntax import tree as syntax
 from ..language.syntax.scoping import assigned_names, target_names
-from .entries import Entry
+from .entries import Entry, Problem
 
 
 class Line(NamedTuple):
@@ -76,7 +76,7 @@ def _lines(entries: list[Entry], python: bool) -> list[Line]:
             text = f"_ = ({text},)[0]" if literal else f"_ = {text}"
             binds, looking = {"_"}, False
         if isinstance(tree, syntax.Import | syntax.ImportFrom) and not python:
-            text = _without_import(tree) or text
+            text = _without_import(tree)
             if not text.strip("#"):
                 continue
         lines.append(Line(tree, text, frozenset(binds), frozenset(reads), pure, looking))
@@ -123,19 +123,19 @@ def _late_names(tree: syntax.Node) -> set[str]:
 
 def _without_import(tree: syntax.Import | syntax.ImportFrom) -> str:
     """An import of a native session as what a native file writes: PyTorch's names are there
-    already. A `#` alone: nothing at all; empty: it cannot be said without `import`."""
+    already. A `#` alone: nothing at all."""
     pairs: list[tuple[str, str]] = []
     for alias in tree.names:
-        if isinstance(tree, syntax.Import):
-            if alias.name not in MODULES or MODULES[alias.name].startswith("python."):
-                return ""
-            dotted = alias.name.replace("numpy", "np", 1)
-            pairs.append((alias.asname or dotted, dotted))
-        else:
-            if MODULES.get(tree.module, "python.").startswith("python."):
-                return ""
-            dotted = f"{tree.module.replace('numpy', 'np', 1)}.{alias.name}"
-            pairs.append((alias.asname or alias.name, dotted))
+        module = alias.name if isinstance(tree, syntax.Import) else tree.module
+        if MODULES.get(module, "python.").startswith("python."):
+            raise Problem(
+                f"with `{statement_text(tree)}` a file is Python: its numbers are no tensors",
+                "`:reset`, and begin with the import",
+            )
+        dotted = module.replace("numpy", "np", 1)
+        name = dotted if isinstance(tree, syntax.Import) else alias.name
+        dotted = dotted if isinstance(tree, syntax.Import) else f"{dotted}.{name}"
+        pairs.append((alias.asname or name, dotted))
     lines = [f"{name} = {dotted}" for name, dotted in pairs if not _is_known(name, dotted)]
     return "; ".join(lines) or "#"
 

@@ -16,7 +16,6 @@ from ..errors import AutodiffError
 from ..graph.op import Op
 from ..graph.registry import overloads
 from ..language.python.builtins import TYPES
-from ..language.runtime.attributes import RANDOM_METHOD_NAMES
 from ..language.runtime.names import builtin, member
 from ..language.syntax import tree as syntax
 from ..language.syntax.scoping import assigned_names, target_names
@@ -220,8 +219,6 @@ class Purity:
             return False
         if name in LOOKING:
             return True
-        if name in RANDOM_METHOD_NAMES:
-            return False
         return bool(overloads(name)) and not any(map(_draws, overloads(name)))
 
     def _instance(self, tree: syntax.Node) -> bool:

@@ -16,7 +16,7 @@ from ..autograd.tensor import Tensor
 from ..graph.op import value_of
 from ..language.values.dialect import kind_of
 from ..language.values.formatting import represent, text
-from ..language.values.values import Namespace, OpFunction, UserFunction
+from ..language.values.values import UserFunction
 from ..render.text import clip, format_number, format_shape, pad, printable, text_width
 from ..render.values import Look, cell_lines, fit_lines, norm
 
@@ -59,8 +59,6 @@ def summary(value: Any, look: Look) -> str:
         return f"function({', '.join([*value.params.positional, *value.params.keyword])})"
     if isinstance(value, list | tuple | dict | set):
         return f"{type(value).__name__} of {len(value)}"
-    if isinstance(value, Namespace | OpFunction):
-        return clip(printable(represent(value), 200), 60, _ellipsis(look))
     return kind_of(value)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
@@ -66,7 +67,6 @@ class Terminal:
         self.variables = variables
         self.lock = threading.RLock()  # held by whoever runs something in the session
         self.made: Loop | None = None
-        self.failure: BaseException | None = None
         self.loader: threading.Thread | None = None
         self.lexer: Lexer | None = None
         self.interrupted_text = ""
@@ -101,8 +101,6 @@ class Terminal:
             self._load()
             assert self.loader is not None
             self.loader.join()
-            if self.failure is not None:
-                raise self.failure
             assert self.made is not None
         return self.made
 
@@ -113,30 +111,25 @@ class Terminal:
             self.loader.start()
 
     def _make(self) -> None:
-        try:
-            loop = self.make()
-            loop.around.edit = lambda text: edit_in_editor(text, self.variables)
-            loop.around.history = lambda: self.prompt.history.get_strings()
-            if isinstance(self.prompt.history, InMemoryHistory):
-                for text in loop.inputs:  # of a process before this one
-                    self.prompt.history.append_string(text)
-            if self.colors:
-                from .lexer import ExprLexer
+        loop = self.make()
+        loop.around.edit = lambda text: edit_in_editor(text, self.variables)
+        loop.around.history = lambda: self.prompt.history.get_strings()
+        if isinstance(self.prompt.history, InMemoryHistory):
+            for text in loop.inputs:  # of a process before this one
+                self.prompt.history.append_string(text)
+        if self.colors:
+            from .lexer import ExprLexer
 
-                self.lexer = PygmentsLexer(ExprLexer, sync_from_start=True)
-            self.made = loop
-            from . import complete, hints  # noqa: F401  # so that the first TAB need not wait
+            self.lexer = PygmentsLexer(ExprLexer, sync_from_start=True)
+        self.made = loop
+        from . import complete, hints  # noqa: F401  # so that the first TAB need not wait
 
-            self.hinter.ask()
-        except BaseException as error:
-            self.failure = error
+        self.hinter.ask()
 
     def make_now(self) -> None:
         """Make the session before the first prompt."""
         self.loader = threading.current_thread()
         self._make()
-        if self.failure is not None:
-            raise self.failure
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -300,11 +293,6 @@ class Hinter:
         from .hints import hint
 
         OUTSIDE.record("typing", buffer.text)
-        if not self.terminal.lock.acquire(blocking=False):
-            return Hint()  # a statement is running
-        try:
+        with suppress(Exception), self.terminal.lock:  # a hint is never worth a failure
             return hint(buffer.text, buffer.cursor_position, loop)
-        except Exception:  # a hint is never worth a failure
-            return Hint()
-        finally:
-            self.terminal.lock.release()
+        return Hint()

@@ -119,6 +119,40 @@ def test_an_error_that_nothing_else_says(place: Path) -> None:
     assert done.stderr.startswith("error[E900]: internal error: ZeroDivisionError")
 
 
+@pytest.mark.parametrize(
+    ("work", "code", "said"),
+    [
+        ("os.kill(os.getpid(), 15)", -15, ""),
+        ("os.kill(os.getpid(), 9)", 4, "error[E505]: the process that ran the program was killed"),
+        ("os._exit(77)", 70, "error[E900]: internal error: the process that ran the program ended"),
+        ("bytes(1 << 60)", 4, "error[E505]: the program ran out of memory"),
+    ],
+)
+def test_both_workers_are_lost(place: Path, work: str, code: int, said: str) -> None:
+    text = (
+        f"import os; from autodiff_cli.cli.supervisor import supervised; supervised(lambda: {work})"
+    )
+    words = [sys.executable, "-c", text]
+    done = subprocess.run(words, cwd=place, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == code
+    assert done.stderr.startswith(said) and bool(done.stderr) is bool(said)
+
+
+def test_more_output_than_is_kept(place: Path) -> None:
+    """In order and whole, whatever its parts fit into."""
+    sizes = [3, 40_000, 40_000, 300_000, 7]
+    (place / "much.expr").write_text("".join(f"print('{n % 10}' * {n})\n" for n in sizes))
+    done = call(place, "run", "much.expr", "-q")
+    assert done.stdout.splitlines() == [str(n % 10) * n for n in sizes]
+
+
+def test_a_script_of_a_session(place: Path) -> None:
+    text = "print('before')\nx = 2\nimport math\nd = math.lgamma(1)\nprint('after')\n"
+    done = call(place, "repl", text="x = 1\n" + text)
+    assert (done.returncode, done.stdout) == (4, "before\n")
+    assert "error[E509]" in done.stderr and "5 | d = math.lgamma(1)" in done.stderr
+
+
 @pytest.mark.parametrize("words", [["explain"], ["why", "x"], ["graph"], ["hessian"], ["derive"]])
 def test_other_commands(place: Path, words: list[str]) -> None:
     done = call(place, *words, "fatal.expr")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from autodiff_cli.repl.commands.inspect import duration
 from autodiff_cli.repl.commands.settings import SETTINGS
 from autodiff_cli.repl.commands.table import COMMANDS, find
 
@@ -328,3 +330,65 @@ def test_edit(make_session: Callable[..., Any]) -> None:
 
 def test_edit_without_a_terminal(session: Any) -> None:
     assert "no terminal" in session.fails(":edit")
+
+
+def test_what_is_no_tensor(session: Any) -> None:
+    for line in ["A = [[1, 2], [3, 4]]", "xs = [A, 2, [3]]", "m = torch.sin",
+                 "class K:\n  def __init__(self):\n    self.a = 1\n\n", "k = K()",
+                 "c = torch.tensor([1.0, 3.0]) > 2",
+                 "loss = sum(A * A)", "b = [1.0, 2.0]"]:  # fmt: skip
+        session(line)
+    assert [line.split(maxsplit=1) for line in session(":list").splitlines()] == [
+        ["A", "(2, 2)  float64 leaf"],
+        ["xs", "list of 3"],
+        ["m", "the function `sin`"],
+        ["K", "the class `K`"],
+        ["k", "a K"],
+        ["c", "(2,)    bool const"],
+        ["loss", "()      float64 <SumBackward0>  30"],
+        ["b", "(2,)    float64 leaf"],
+    ]
+    session("loss.backward()")
+    assert session(":info xs").startswith("xs: a list\n[tensor([[1., 2.],\n")
+    said = session(":info xs[0]").splitlines()
+    assert said[0] == "xs[0]  (2, 2) float64 leaf"
+    assert said[-3:] == ["  xs[0].grad  [[2, 4],", "               [6, 8]]",
+                           "  made by   xs = [A, 2, [3]]"]  # fmt: skip
+    assert session(":grad") == (
+        "A.grad  [[2, 4],     xs[0].grad  [[2, 4],     b.grad  None\n"
+        "         [6, 8]]                  [6, 8]]\n"
+    )
+    assert session(":grad b") == "b.grad  None\n"
+    assert "there is no name `nothing`" in session.fails(":grad nothing")
+
+
+def test_names_of_an_entry_and_warnings(session: Any) -> None:
+    said = session("; ".join(f"n{i} = {i}" for i in range(15))).splitlines()
+    assert said[-2:] == ["n11  11", "... and 3 more names (:list)"]
+    session("A = [1.0, 2.0]")
+    assert "warning[W402]: a copy of a tensor has no history" in session("B = torch.tensor(A)")
+
+
+def test_plots_into_files(demo: Any) -> None:
+    assert demo(":plot A it.svg") == "written: it.svg\n"
+    assert Path("it.svg").read_text().startswith("<?xml")
+
+
+def test_nothing_is_edited(make_session: Callable[..., Any]) -> None:
+    session = make_session(edit=lambda text: text)
+    session("x = 1")
+    assert session(":edit") == "nothing is changed\n"
+
+
+def test_what_cannot_be_used(session: Any, tmp_path: Path) -> None:
+    with open("long.expr", "wb") as file:
+        file.truncate((64 << 20) + 1)
+    assert "is longer than 64 MiB" in session.fails(":load long.expr")
+    assert "takes a short text" in session.fails(f":set prompt {'a' * 41}")
+    assert session(f":set prompt {'a' * 40}") == f"prompt {'a' * 40}\n"
+    session("x = 1")
+    (tmp_path / "gone").mkdir()
+    os.chdir(tmp_path / "gone")
+    os.rmdir(tmp_path / "gone")
+    assert "error: cannot use: no such file or directory" in session.fails(":explain")
+    assert duration(2.5) == "2.5 s"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from autodiff_cli.repl.history import history_path, open_history
 from tests.repl.conftest import Session
 
 SESSIONS = [
@@ -22,6 +23,16 @@ SESSIONS = [
     ["2 + 3", "k = _ * 2", "7", "m = k + _"],
     ["n = 1", "import torch.nn.functional as G", "x = G.relu([-1.0, 2.0])"],
     ["A = [1.0]", "import torch", "import numpy as np", "B = np.exp(A) + torch.sin(A)"],
+    [
+        "A = [1.0]",
+        "import math as m",
+        "from torch import nn as N",
+        "import torch.optim as O",
+        "from numpy import linalg",
+        "B = A * m.pi",
+        "L = N.ReLU()",
+        "o = O.SGD([A], linalg.norm([1.0]))",
+    ],
     ["import torch", "x = torch.ones(2, requires_grad=True)", "y = (x * 2).sum()", "y.backward()"],
     ["torch.manual_seed(3)", "r = rand(2)", "r", "q = rand(2)"],
     ["a = 1; b = a + 1; a = 7", "c = [a, b]"],
@@ -44,6 +55,25 @@ def test_saved_text_is_what_is_needed(session: Any) -> None:
         session(line)
     assert session(":save it.expr") == "3 statements written to it.expr\n"
     assert Path("it.expr").read_text() == "A = [1.0, 2.0]\nw = 2\nloss = sum(A * w)\n"
+
+
+def test_history_files(tmp_path: Path) -> None:
+    assert history_path({"AUTODIFF_HISTORY": "~/h"}) == os.path.expanduser("~/h")
+    assert history_path({"XDG_STATE_HOME": "/s"}) == "/s/autodiff/history"
+    assert history_path({}) == os.path.expanduser("~/.local/state/autodiff/history")
+    for word in ("a", "b", "b", "a"):
+        history = open_history({"AUTODIFF_HISTORY": str(tmp_path / "deep" / "h")})
+        history.append_string(f"{word}\n{word}")
+    assert list(history.load_history_strings()) == ["a\na", "b\nb"]
+    assert (tmp_path / "deep" / "h").read_text().count("+b\n") == 4
+
+
+@pytest.mark.parametrize("line", ["import collections as c", "from collections import deque"])
+def test_imports_that_make_a_file_python(session: Any, line: str) -> None:
+    session("A = [1.0]")
+    session(line)
+    assert f"with `{line}` a file is Python" in session.fails(":save it.expr")
+    assert "begin with the import" in session.fails(":explain")
 
 
 def test_save_asserts(session: Any) -> None:

@@ -123,6 +123,7 @@ PASTED = [
     (">>> def f(x):\n...     return x\n...\n>>> f(2)", "2\n"),
     ("In [1]: def f(x):\n   ...:     return x\n   ...:\n\nIn [2]: f(3)", "3\n"),
     ("ad> x = 2\nx  2\nad> x + 1\n3", "3\n"),
+    (">>> def f(x):\n...     return x\n>>> f(2)", "2\n"),
     ("ad> :list", "there are no names yet\n"),
 ]
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pexpect
 import pyte
 import pytest
@@ -191,6 +192,18 @@ def test_completion(terminal: Terminal) -> None:
     terminal.sees("sum(weights")
     terminal.send(")", ENTER)
     terminal.sees("\n3\n")
+    terminal.enter("well = 4", "well  4")
+    terminal.send("4 * we", TAB)
+    terminal.sees("well     () float64")
+    terminal.send(TAB)
+    terminal.sees("4 * weights")
+    terminal.send(TAB)
+    terminal.sees("4 * well")
+    terminal.send(ENTER)  # takes what is marked, and runs nothing
+    terminal.sees_no("weights  (2,) float64")
+    terminal.send(" + 1", ENTER)
+    terminal.sees("\n17\n")
+    terminal.enter(":undo", "undone: well")
     terminal.send(":und", TAB)
     terminal.sees(":undo")
     terminal.send(ENTER)
@@ -250,22 +263,26 @@ def test_the_corrected_line_is_offered(terminal: Terminal) -> None:
     terminal.sees("y  5")
 
 
+def editor(folder: Path) -> Path:
+    path = folder / "editor"
+    path.write_text('#!/bin/sh\necho "added = 42" >> "$1"\n')
+    path.chmod(0o755)
+    return path
+
+
 def test_editor(folder: Path) -> None:
-    editor = folder / "editor"
-    editor.write_text('#!/bin/sh\necho "x = 42" >> "$1"\n')
-    editor.chmod(0o755)
-    terminal = Terminal(folder, EDITOR=str(editor))
+    terminal = Terminal(folder, EDITOR=str(editor(folder)))
     terminal.sees("ad>")
     terminal.enter("x = 1", "x  1")
     terminal.enter(":edit", "names: x")
-    terminal.enter("x + 0", "42")
+    terminal.enter("added + 0", "42")
     terminal.send(CTRL_D)
     assert terminal.code() == 0
 
 
 def test_simple(folder: Path) -> None:
     (folder / "a.expr").write_text("A = [1.0, 2.0]\n")
-    terminal = Terminal(folder, "repl", "a.expr", TERM="dumb")
+    terminal = Terminal(folder, "repl", "a.expr", TERM="dumb", EDITOR=str(editor(folder)))
     terminal.sees("1 statement loaded")
     terminal.sees("names: A")
     terminal.enter("def f(x):", " ..")
@@ -277,7 +294,10 @@ def test_simple(folder: Path) -> None:
     terminal.interrupt("ad>", 4)
     terminal.interrupt("Ctrl-D or :quit")
     assert "\x1b" not in terminal.text
-    terminal.send(CTRL_D)
+    terminal.enter("y = sum(A^2)", "try: y = sum(A**2)")
+    terminal.enter(":edit", "names: A")
+    terminal.enter("added", "42")
+    terminal.send(":quit", ENTER)
     assert terminal.code() == 0
 
 
@@ -347,6 +367,22 @@ def test_a_session_outlives_its_process(folder: Path, words: tuple[str, ...]) ->
     terminal.send(":history", ENTER)
     terminal.sees("d = math.lgamma(1)", times=2)
     terminal.enter("y * 2", "0.857")
+    if not words:
+        terminal.send("math.lgamma(2)")  # and nothing more: what is typed is evaluated
+        terminal.sees("hints are off now")
+        terminal.sees("ad> math.lgamma(2)", times=2)
+        terminal.send(CTRL_C)
+        terminal.ready()
+    (folder / "z.expr").write_text("z = 5\n")
+    terminal.enter(":load z.expr", "1 statement loaded")
+    numpy.save(folder / "w.npy", numpy.ones(2))
+    terminal.enter("w = load('w.npy')", "w  (2,)")
+    (folder / "w.npy").unlink()
+    terminal.send("d = math.lgamma(3)", ENTER)
+    terminal.sees("the session could not be put back beyond here:")
+    terminal.sees("E701")
+    terminal.ready()
+    terminal.enter("z * 20", "100")
     terminal.send(CTRL_D)
     assert terminal.code() == 0
 

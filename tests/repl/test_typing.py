@@ -18,6 +18,12 @@ SETUP = [
     "well = const(3)",
     "def scale(x, factor=2):\n  return x * factor\n\n",
     "net = nn.Linear(2, 1)",
+    "def fact(n):\n  return n * fact(n - 1) if n > 1 else 1\n\n",
+    "def looped(n):\n  for i in range(n):\n    n = n + i\n  return n\n\n",
+    "@torch.no_grad()\ndef wrapped(t):\n  return t\n\n",
+    "pairs = {'w': weights}",
+    "class Own:\n  def __add__(self, other):\n    return weights.zero_()\n\n",
+    "own = Own()",
 ]
 
 
@@ -64,6 +70,7 @@ COMPLETIONS = [
     (":set nan e", "error"),
     (":help :un", ":undo"),
     (":help softm", "softmax"),
+    (":save it.expr --a", "--asserts"),
 ]
 
 
@@ -76,6 +83,10 @@ def test_completion_says_what_things_are(typing: Any) -> None:
     about = {c.text: c.about() for c in candidates("we", typing.loop)}
     assert about["weights"] == "(2, 2) float64"
     about = {c.text: c.about() for c in candidates("softm", typing.loop)}
+    assert about["softmax"].startswith("softmax(input, dim")
+    about = {c.text: c.about() for c in candidates("sca", typing.loop)}
+    assert about["scale"] == "function(x, factor)"
+    about = {c.text: c.about() for c in candidates("torch.softm", typing.loop)}
     assert about["softmax"].startswith("softmax(input, dim")
 
 
@@ -134,6 +145,13 @@ HINTS = [
     (":undo", ":undo [N]   take back the last N entries, changes in place too"),
     ("weights", "(2, 2) float64   [[1, 2], [3, 4]]"),
     ("ad> sum(weights)", "() float64   10"),
+    ("weights.T.sum()", "() float64   10"),
+    ("weights[0].sum()", "() float64   3"),
+    ("weights.sum(dim=", "sum(input, dim=None"),
+    ("[[1], [2, 3]]", "list of 2"),
+    ("[]", "list of 0"),
+    ("fact(3)", "6"),
+    ("torch.sin", "the function `sin`"),
 ]
 
 
@@ -157,7 +175,9 @@ def test_hints_of_what_is_wrong(typing: Any) -> None:
     [
         "", "   ", "x = [1,", "def f(x):", "y = weights; z = 1", "weights.zero_()", "net(weights)",
         "rand(2)", "print(3)", "[i for i in range(10**9)]", "weights.grad", "torch.manual_seed(1)",
-        "while True: pass", "x" * 5000,
+        "while True: pass", "x" * 5000, "y = weights", "y = 3", "torch.nothing(weights)",
+        "net.weight.sum()", "looped(3)", "pairs['w'].sum()", "(lambda t: t)(weights)",
+        "own + 1", "wrapped(weights)", "weights.bernoulli()",
     ],
 )  # fmt: skip
 def test_no_hint(typing: Any, text: str) -> None:

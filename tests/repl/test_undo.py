@@ -103,6 +103,40 @@ def seen(session: Session) -> tuple[Any, ...]:
     return state, answers
 
 
+# Whether the names they bind are all that they change: these are undone without running anything.
+ONLY_NAMES = [
+    ("n += 1", True),
+    ("n += xs.pop()", False),
+    ("b += 1", False),
+    ("for i in range(3):\n  n = n + i\n\n", True),
+    ("for xs[0] in [1, 2]:\n  n = 2\n\n", False),
+    ("y = fact(3)", True),
+    ("y = own + 1", False),
+    ("y = [sum][0](b)", False),
+    ("y = wrapped(b)", False),
+    ("y = b.T.sum() + b[0].sum() + xs[0]", True),
+    ("y = xs.pop()", False),
+    ("y = d['x'].sum()", False),
+    ("y = b.bernoulli()", False),
+    ("y = own.b.sum()", False),
+]
+
+
+@pytest.mark.parametrize(("change", "only"), ONLY_NAMES, ids=[c for c, _ in ONLY_NAMES])
+def test_what_only_binds_names(session: Any, change: str, only: bool) -> None:
+    for line in ["import torch", "b = torch.tensor([0.25, 0.5])", "n = 3", "xs = [4, 5]",
+                 "d = {'x': b}", "def fact(n):\n  return n * fact(n - 1) if n > 1 else 1\n\n",
+                 "@torch.no_grad()\ndef wrapped(t):\n  return t.add_(1)\n\n",
+                 "class Own:\n  b = b\n  def __add__(self, other):\n    return b.zero_()\n\n",
+                 "own = Own()"]:  # fmt: skip
+        session(line)
+    before = session.state()
+    session(change)
+    assert session.loop.session.entries[-1].pure is only
+    session(":undo")
+    assert session.state() == before
+
+
 @pytest.mark.parametrize("change", CHANGES, ids=[c.partition("\n")[0][:40] for c in CHANGES])
 def test_undo_and_redo_one(change: str) -> None:
     session = started()

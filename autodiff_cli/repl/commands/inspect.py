@@ -27,7 +27,6 @@ from ...language.program.variables import (
     Objective,
     forget_passes,
     named_tensors,
-    objective_of,
     variables_of,
 )
 from ...language.runtime.names import builtin
@@ -187,11 +186,13 @@ def gradients_of(
     differentiated here. `quiet`: no gradients is no error."""
     session = loop.session
     if session.explicit and of is None:
+        asked = [_named(loop, name) for name in wrt]
         with session.aside():
             return [
                 (name, None if value.grad is None else value_of(value.grad.node))
                 for name, value in named_tensors(session).items()
                 if value.accumulator is not None and (value.is_leaf or value.grad is not None)
+                if value in asked or not asked
             ]
     with session.aside(), grad_mode(True):
         try:
@@ -218,14 +219,9 @@ def gradients_of(
 
 def _objective(session: Interactive, of: str | None) -> Objective:
     """The number that is differentiated: OF, else `loss`, else what was computed last."""
-    tensors = named_tensors(session)
-    tensor = (
-        session.default_objective() if of is None else tensors.get((named(of, tensors) or [of])[0])
-    )
+    tensor = session.default_objective() if of is None else named_tensors(session)[of]
     name = of or session.name_of(tensor)
     if tensor is None:
-        if of is not None:
-            objective_of(session, of, "gradient")  # says what is wrong with the name
         raise fault("E402 nothing-was-computed-yet")
     node = tensor.looked_at
     text = name or "the last expression"
@@ -335,11 +331,8 @@ def help_about(loop: Loop, words: str, commands: dict[str, Command]) -> None:
     if word in names and not isinstance(names[word], OpFunction):
         info(loop, word)
         return
-    tool = loop.around.tool
-    if tool is None:
-        raise Problem("there is no help about this here")
     with loop.session.aside():
-        code, output = tool(["help", word], "")
+        code, output = loop.around.tool(["help", word], "")
     if code != Exit.OK:
         close = did_you_mean(suggest(word, [*names, *commands], 1))
         if close:

@@ -19,15 +19,12 @@ if TYPE_CHECKING:
 
 
 def _run(loop: Loop, words: list[str]) -> None:
-    tool = loop.around.tool
-    if tool is None:
-        raise Problem(f"`{words[0]}` is not available here", code=Exit.USAGE)
     session = loop.session
     if not session.entries:
         raise Problem("there are no statements yet", "write some, or `:load FILE`")
     program = whole(session.entries, session.python)
     with session.aside():
-        code, output = tool(words, program)
+        code, output = loop.around.tool(words, program)
     loop.show(output)
     loop.code = code
 
