@@ -26,7 +26,8 @@ class Settings:
     """What is checked, and how; the same for every file of one call.
 
     `plain` writes a report in the plain form: the renderer lies above this layer, and is needed
-    only to write snapshots. `accept` decides on one change of a review.
+    only to write snapshots. `accept` decides on one change of a review. `opened`: what is taken of
+    files with more rows than fit into memory.
     """
 
     gradients: bool = True
@@ -47,6 +48,7 @@ class Settings:
     max_memory: int = 1 << 30
     max_steps: int = 1_000_000
     plain: Callable[..., str] | None = None
+    opened: Callable[[str, str | None], Any] | None = None
 
 
 @dataclass(slots=True)

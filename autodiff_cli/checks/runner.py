@@ -167,6 +167,7 @@ class FileCheck:
             nan=self.wishes.nan or settings.nan,
             loss=self.wishes.loss,
             defines=settings.defines,
+            opened=settings.opened,
             max_memory=settings.max_memory,
             max_steps=settings.max_steps,
         )

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -52,6 +53,7 @@ for step in range(12):
     opt.step()
     print(loss.item())
 """
+LOGISTIC = "z = X @ w; loss = mean(softplus(z) - y * z)"
 SNIPPET = """\
 import torch
 X = torch.zeros(2, 3, dtype=torch.float64)
@@ -268,17 +270,30 @@ def _opened(path: str, mark: str) -> np.ndarray:
     return found
 
 
+class _Given:
+    """A file in place of an array of Dask."""
+
+    __dask_graph__ = None
+
+    def __init__(self, path: str, source: Any = None):
+        self.source = source or source_of(path)
+
+
+def _by_files(function: Any, client: Any, chunk: int) -> Cluster:
+    """The cluster of a function that takes files."""
+    cluster = function.cluster = Cluster(client, chunk)
+    cluster.of = lambda array: cluster.blocked(array.source)  # type: ignore[method-assign,attr-defined]
+    return cluster
+
+
 def _meanwhile(client: Any, path: Path, mark: Path, kills: str) -> Any:
     """A loss and its slope, while some process dies."""
-    cluster = Cluster(client, 4096)
     source = FileSource(_opened, str(path), "")
     source.where = (str(path), str(mark))
     mark.write_text(kills)
     f = ad.value_and_grad("loss = sum(tanh(X @ w))", wrt="w", engine="dask", client=client)
-    f.cluster = cluster  # type: ignore[attr-defined]
-    monkey = type("Given", (), {"__dask_graph__": None, "source": source})
-    cluster.of = lambda array: cluster.blocked(array.source)  # type: ignore[method-assign]
-    return f(X=monkey(), w=np.array([0.5, -1.0, 2.0]))
+    _by_files(f, client, 4096)
+    return f(X=_Given("", source), w=np.array([0.5, -1.0, 2.0]))
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -402,6 +417,59 @@ def test_arrays_of_dask(there: bool, client: Any, folder: Path) -> None:
     np.testing.assert_allclose(slopes["X"].compute(), exact["X"], rtol=1e-12)
     product = ad.hvp(program, wrt="w", **where)(w, w=w, **blocks)
     np.testing.assert_allclose(product, ad.hvp(program, wrt="w")(w, w=w, X=X, y=y), rtol=1e-12)
+
+
+CHECKED = """
+assert X.shape == (168, 3) and y.shape == (168,)
+assert abs(sum(X[:, 0]) - {}) < 1e-12 and abs(sum(y) - {}) < 1e-12
+"""
+
+
+def test_a_sample_is_checked(folder: Path, tmp_path: Path) -> None:
+    """Eight stretches of 21 rows, 4 KB of the first array."""
+    rows = [start + i for start in np.linspace(0, ROWS - 21, 8).astype(int) for i in range(21)]
+    sums = [np.load(folder / f"{name}.npy")[rows].reshape(168, -1)[:, 0].sum() for name in "Xy"]
+    program = tmp_path / "p.expr"
+    program.write_text(PROGRAM + CHECKED.format(*sums))
+    words = ["check", str(program), "--engine", "dask", "--chunk", "4K"]
+    for kind in ("{}.npy", "{}.zarr", "{}t"):
+        out, err = io.StringIO(), io.StringIO()
+        files = given(folder, kind.format("X"), "ys")
+        assert main([*words, *files], Environment(io.StringIO(), out, err, {})) == 0, err.getvalue()
+        assert "4 passed" in out.getvalue()
+    short = given(folder, "X.npy", "few.npy")
+    np.save(folder / "few.npy", np.zeros(3))
+    assert main([*words, *short], Environment(io.StringIO(), out, err, {})) == 4
+    assert "arrays with 3 and with 1000 rows" in err.getvalue()
+
+
+def _peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+
+
+def test_memory_does_not_depend_on_rows(tmp_path: Path) -> None:
+    """Rows of zeros that take no room on a disk: 4 and 64 blocks of 8 MB."""
+    peaks = []
+    for blocks in (4, 64):
+        rows = blocks * 20_000
+        X = np.lib.format.open_memmap(tmp_path / "X.npy", "w+", shape=(rows, 50))
+        np.save(tmp_path / "y.npy", np.ones(rows))
+        del X
+        with (
+            distributed.LocalCluster(
+                n_workers=1, threads_per_worker=1, dashboard_address=":0", silence_logs=50
+            ) as local,
+            distributed.Client(local) as client,
+        ):
+            f = ad.value_and_grad(LOGISTIC, wrt="w", engine="dask", client=client)
+            files = {name: _Given(str(tmp_path / f"{name}.npy")) for name in "Xy"}
+            cluster = _by_files(f, client, 20_000 * 400)
+            loss, slope = f(w=np.ones(50), **files)
+            assert loss == pytest.approx(np.log(2), rel=1e-13)
+            assert np.array_equal(slope, np.zeros(50))
+            assert cluster.blocks == blocks
+            peaks.append(max(client.run(_peak).values()))
+    assert peaks[1] - peaks[0] < 2 * 8
 
 
 def test_sources(folder: Path) -> None:

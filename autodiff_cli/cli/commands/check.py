@@ -17,7 +17,7 @@ from ...render.files import CannotWrite, check_place, replace_file
 from ...render.text import dumped, format_count, printable
 from ...suggest import meant_file
 from ..changes import Changes
-from ..options import FORMAT, Command, Option, choice, chosen, only, whole
+from ..options import FORMAT, Command, Option, choice, chosen, memory, only, whole
 from ..streams import Environment, is_terminal
 
 if TYPE_CHECKING:
@@ -52,6 +52,9 @@ OPTIONS = (
     Option(("--prune",), "prune", "Remove snapshots that belong to nothing."),
     Option(("--against",), "against", "Run the same program in PyTorch: the first value or "
            "gradient that departs.", "torch", choice("torch")),
+    Option(("--engine",), "engine", "dask: of files with more rows than fit into memory (-D "
+           "X=@X.zarr), a sample of rows.", "NAME", choice("numpy", "dask"), "numpy"),
+    Option(("--chunk",), "chunk", "Bytes of that sample.", "SIZE", memory, 1 << 20),
     Option(("--junit",), "junit", "Write JUnit XML to FILE.", "FILE"),
     Option(("--durations",), "durations", "Show the N slowest items.", "N", whole(0, 10**6), 0),
     Option(("--seed",), "seed", "Seed of the random directions.", "N", whole(0, 2**63), 0),
@@ -179,7 +182,11 @@ class Checker:
         from ...checks.model import Settings
         from ...render.plain import plain
 
-        values = self.values
+        values, opened = self.values, None
+        if values["engine"] == "dask":
+            from ...engine.rows.sources import Sample
+
+            opened = Sample(values["chunk"]).opened
         return Settings(
             **chosen(values, *SETTINGS),
             gradients=not values["no_grad"],
@@ -189,6 +196,7 @@ class Checker:
             defines=tuple(values["define"]),
             timeout=values["timeout"] or DEFAULT_TIMEOUT,
             plain=plain,
+            opened=opened,
         )
 
     def _check(self, files: list[str], settings: Settings) -> None:

@@ -72,8 +72,10 @@ class Run(Runner):
     def options(self) -> Options:
         from dataclasses import replace
 
-        options = super().options()
-        return options if self.cluster is None else replace(options, cluster=self.cluster)
+        options, cluster = super().options(), self.cluster
+        return (
+            options if cluster is None else replace(options, cluster=cluster, opened=cluster.opened)
+        )
 
     def _form(self) -> str:
         form = super()._form()

@@ -32,7 +32,7 @@ class Options:
     `folder`: where `load` reads, by default the folder of the program's file; `write`: receives
     what `print` writes, as it is written; `profile` and `plan`: measure the run, describe the plan
     of its last big evaluation; `cluster` (`engine.rows.cluster.Cluster`) has arrays of more
-    rows than fit into memory.
+    rows than fit into memory; `opened`: what is taken of such a file (None: it is read whole).
     """
 
     loss: str | None = None
@@ -51,6 +51,7 @@ class Options:
     profile: bool = False
     plan: bool = False
     cluster: Any = None
+    opened: Callable[[str, str | None], Any] | None = None
 
 
 FEW = 16  # numbers up to which Python's floats are quicker than NumPy's

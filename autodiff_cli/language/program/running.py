@@ -206,8 +206,8 @@ class Program:
         """What stands on the command line: an expression, or `@file` with an array."""
         if value.startswith("@"):
             path, _, key = value[1:].partition(":")
-            cluster = self.options.cluster
-            if cluster is not None and (rows := cluster.opened(path, key or None)) is not None:
+            opened = self.options.opened
+            if opened is not None and (rows := opened(path, key or None)) is not None:
                 return Tensor(constant(rows))
             return read_array(path, key or None)
         return self.evaluate_text(value, name)
