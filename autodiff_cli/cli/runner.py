@@ -49,9 +49,29 @@ def run_programs(
             return Exit.USAGE
         files = ["-"]
     names: list[str | None] = [*files] or [None]
-    if values.get("watch"):
-        return _watched(names, env, make)
-    return _once(make(), names)
+    if values.get("engine", "numpy") == "numpy":
+        if values.get("scheduler") is not None or values.get("workers") is not None:
+            env.complain("--scheduler and --workers are of a cluster", "add --engine dask")
+            return Exit.USAGE
+        return _all(names, env, make, values)
+    from ..engine.rows.cluster import connected
+
+    with connected(*(values[key] for key in CLUSTER)) as cluster:
+        if values["verbose"]:
+            env.note(f"dashboard: {cluster.client.dashboard_link}")
+
+        def there() -> Runner:
+            runner = make()
+            runner.cluster = cluster
+            return runner
+
+        return _all(names, env, there, values)
+
+
+def _all(
+    names: list[str | None], env: Environment, make: Callable[[], Runner], values: dict[str, Any]
+) -> Exit:
+    return _watched(names, env, make) if values.get("watch") else _once(make(), names)
 
 
 def both_given(env: Environment, command: str, *flags: str) -> bool:
@@ -106,6 +126,7 @@ DEFAULTS = {
     "format": "auto", "max_elements": 64, "nan": "ignore", "precision": 6, "sci": False, "wrt": (),
     "grad_output": None, "no_backward": False, "profile": False, "plan": False,
 }  # fmt: skip
+CLUSTER = ("scheduler", "workers", "chunk", "max_memory")
 # Options that the session has too.
 SAME = (
     "loss", "wrt", "grad_output", "dtype", "max_memory", "max_steps", "max_depth", "nan", "profile",
@@ -126,7 +147,7 @@ class Runner:
     def __init__(self, values: dict[str, Any], env: Environment):
         self.values = {**DEFAULTS, **values}
         self.env = env
-        self.progress: Callable[[], str] | None = None
+        self.cluster: Any = None  # `engine.rows.cluster.Cluster`
         self.out: str | None = values["out"]
         self.to_file = self.out is not None and self.out != "-"
         self.form = self._form()
@@ -195,6 +216,8 @@ class Runner:
             allow_read=folders,
             backward=not values["no_backward"],
             write=self._printed(),
+            cluster=self.cluster,
+            opened=self.cluster and self.cluster.opened,
         )
 
     def _printed(self) -> Callable[[str], Any] | None:
@@ -216,7 +239,7 @@ class Runner:
 
         start = time.perf_counter()
         shown_name = "<expr>" if name is None else "<stdin>" if name == "-" else name
-        with waiting(self.env, shown_name, self.values["quiet"], self.progress):
+        with waiting(self.env, shown_name, self.values["quiet"], self.cluster):
             report, missing = self._result(name, shown_name)
         if self.values.get("watch"):
             self._note_data_files()

@@ -66,11 +66,9 @@ class Sign:
 
 
 @contextmanager
-def waiting(
-    env: Environment, name: str, quiet: bool, progress: Callable[[], str] | None
-) -> Iterator[None]:
-    """Show that the program called `name` still runs, and how far it is, by its steps if nothing
-    else says so, where somebody may be looking."""
+def waiting(env: Environment, name: str, quiet: bool, cluster: Any) -> Iterator[None]:
+    """Show that the program called `name` still runs, and how far it is, by steps if no cluster
+    counts blocks, where somebody may be looking."""
     if quiet or not is_terminal(env.stderr) or env.dumb() or env.variables.get("CI"):
         yield
         return
@@ -78,7 +76,7 @@ def waiting(
 
     state = vars(STATE)  # this thread's
     steps = lambda: f"{n:,} steps" if (n := state.get("steps", 0)) else ""  # noqa: E731
-    sign: Any = Sign(env, f"running {printable(name, 60)}", progress or steps)
+    sign: Any = Sign(env, f"running {printable(name, 60)}", cluster.progress if cluster else steps)
     env.sign = sign
     try:
         yield

@@ -126,11 +126,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def command(client: Any, *words: str) -> tuple[int, str, str]:
+def command(client: Any, *words: str, verb: str = "run") -> tuple[int, str, str]:
     out, err = io.StringIO(), io.StringIO()
     where = () if client is None else ("--scheduler", client.scheduler.address)
     env = Environment(io.StringIO(), out, err, {})
-    return main(["run", *words, *where], env), out.getvalue(), err.getvalue()
+    return main([verb, *words, *where], env), out.getvalue(), err.getvalue()
 
 
 def given(folder: Path, X: str, y: str) -> list[str]:
@@ -187,11 +187,27 @@ def test_few_rows_leave_their_blocks(text: str, client: Any, folder: Path, tmp_p
     words = [str(tmp_path / "p.py"), *given(folder, "X.npy", "y.npy"), "--only", "gradients"]
     code, out, err = command(client, *words, "--engine", "dask", "--chunk", "4K")
     assert (code, err) == (0, "")
-    number = re.compile(r"-?\d+(?:\.\d*)?(?:e[-+]\d+)?")
     texts = [text.split("# autodiff.plain")[0] for text in (out, command(None, *words)[1])]
-    mine, theirs = ([float(n) for n in number.findall(text)] for text in texts)
-    np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-14)
-    assert len({number.sub("", text) for text in texts}) == 1 and mine
+    np.testing.assert_allclose(*map(numbers, texts), rtol=1e-12, atol=1e-14)
+    assert len({NUMBER.sub("", text) for text in texts}) == 1 and numbers(out)
+
+
+PRODUCTS = [("hessian", "--hvp", "ones"), ("hessian", "--diag"), ("jacobian", "--of", "loss")]
+NUMBER = re.compile(r"-?\d+(?:\.\d*)?(?:e[-+]\d+)?")
+
+
+def numbers(text: str) -> list[float]:
+    return [float(number) for number in NUMBER.findall(text)]
+
+
+@pytest.mark.parametrize(("verb", "asked"), [(verb, asked) for verb, *asked in PRODUCTS])
+def test_derivatives(verb: str, asked: list[str], client: Any, folder: Path) -> None:
+    words = [str(folder / "p.expr"), *given(folder, "X.npy", "y.npy"), *asked]
+    code, out, err = command(client, *words, "--engine", "dask", "--chunk", "4K", verb=verb)
+    assert (code, err) == (0, "")
+    true = command(None, *words, verb=verb)[1]
+    assert out != true and NUMBER.sub("", out) == NUMBER.sub("", true)
+    np.testing.assert_allclose(numbers(out), numbers(true), rtol=1e-11)
 
 
 def test_results_with_rows_are_written(client: Any, folder: Path, tmp_path: Path) -> None:

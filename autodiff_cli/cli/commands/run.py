@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ...errors import Exit
 from ...render.files import CannotWrite, write_arrays, write_bytes, write_zarr
 from ...render.text import printable
 from ...suggest import named, unknown
@@ -29,19 +28,7 @@ EXAMPLES = """\
 
 def run_files(values: dict[str, Any], files: list[str], env: Environment) -> int:
     """Run every program of a command line; the worst exit code."""
-    if values["engine"] == "numpy":
-        if values["scheduler"] is not None or values["workers"] is not None:
-            env.complain("--scheduler and --workers are of a cluster", "add --engine dask")
-            return Exit.USAGE
-        return run_programs(values, files, env, lambda: Run(values, env), "run", "run")
-    from ...engine.rows.cluster import connected
-
-    keys = ("scheduler", "workers", "chunk", "max_memory")
-    with connected(*(values[key] for key in keys)) as cluster:
-        if values["verbose"]:
-            env.note(f"dashboard: {cluster.client.dashboard_link}")
-        make = lambda: Run(values, env, cluster)  # noqa: E731
-        return run_programs(values, files, env, make, "run", "run")
+    return run_programs(values, files, env, lambda: Run(values, env), "run", "run")
 
 
 COMMAND = Command(
@@ -61,21 +48,11 @@ class Run(Runner):
 
     beside_prints = ("rich", "plain")
 
-    def __init__(self, values: dict[str, Any], env: Environment, cluster: Any = None):
+    def __init__(self, values: dict[str, Any], env: Environment):
         super().__init__(values, env)
-        self.cluster = cluster
-        self.progress = None if cluster is None else cluster.progress
         self.globs: tuple[str, ...] = values["show"]
         self.losses: list[float] = []
         self.figure = b""
-
-    def options(self) -> Options:
-        from dataclasses import replace
-
-        options, cluster = super().options(), self.cluster
-        return (
-            options if cluster is None else replace(options, cluster=cluster, opened=cluster.opened)
-        )
 
     def _form(self) -> str:
         form = super()._form()
