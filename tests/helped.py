@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from autodiff_cli.cli.fixing import proposed
+from autodiff_cli.cli.fixing import applied, proposed
 from autodiff_cli.errors import Diagnostic
 from autodiff_cli.session import run
 from autodiff_cli.source import Source
@@ -26,5 +26,5 @@ def better(text: str, name: str = "wrong.py") -> str:
     source = Source(text, name)
     report = run(source)
     assert report.error is not None or report.warnings
-    changed = proposed(report, source, run)
-    return "" if changed is None else changed.text
+    edit = proposed(report, source, run)
+    return "" if edit is None else applied(text, [edit])

@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "graph": ("graph", "Draw the graph behind a result: tree, dot, mermaid or JSON."),
     "report": ("report", "One page of HTML: source, graph and values, to step through."),
     "ops": ("ops", "List the operations, or describe one."),
+    "lsp": ("lsp", "Serve editors: diagnostics, hover, completion, rename, hints."),
     "completion": ("completion", "Print the script of a shell that completes command lines."),
     "help": ("help", "Explain a command, an operation, an error code or a topic."),
 }

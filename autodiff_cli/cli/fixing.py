@@ -158,8 +158,8 @@ def corrected(source: Source, run: Callable[[Source], Any]) -> tuple[Any, Source
     return report, source
 
 
-def proposed(report: Any, source: Source, run: Callable[[Source], Any]) -> Source | None:
-    """The program with a change that a help means, and gets further with or is not warned of any
+def proposed(report: Any, source: Source, run: Callable[[Source], Any]) -> Edit | None:
+    """A change that a help means, and that the program gets further with or is not warned of any
     more; what it computes may be another thing then."""
     error = report.error
     told = [error.diagnostic, *report.warnings] if error else report.warnings
@@ -167,7 +167,7 @@ def proposed(report: Any, source: Source, run: Callable[[Source], Any]) -> Sourc
     for edit in islice(edits, TRIES):
         changed = Source(applied(source.text, [edit]), source.name)
         if _further(report, run(changed), source.text, changed.text):
-            return changed
+            return edit
     return None
 
 

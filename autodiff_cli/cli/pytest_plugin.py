@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -105,9 +106,10 @@ class ExprFile(pytest.File):
         """What was found about the items that were chosen; the others of a file that is checked as
         a whole belong to its run."""
         if self.found is None:
-            from ..checks.many import Crew
-            from ..checks.model import Settings
-            from ..render.plain import plain
+            with _as_written(self.config):
+                from ..checks.many import Crew
+                from ..checks.model import Settings
+                from ..render.plain import plain
 
             every = "run" in self.chosen and not self.config.getoption("--expr-update")
             name = _shown(self)
@@ -117,7 +119,8 @@ class ExprFile(pytest.File):
                 plain=plain,
             )
             workers = self.config.stash.setdefault(WORKERS, [])
-            result = next(Crew([name], settings, 1, workers).results())
+            with _as_written(self.config):  # the process of the first file is a copy of this one
+                result = next(Crew([name], settings, 1, workers).results())
             _write(result.changes)
             self.found = result.items
         return self.found
@@ -171,6 +174,19 @@ class ExprItem(pytest.Item):
     def reportinfo(self) -> tuple[Path, int, str]:
         """Where the check stands; pytest counts lines from 0."""
         return self.path, self.line - 1, self.name
+
+
+@contextmanager
+def _as_written(config: pytest.Config) -> Iterator[None]:
+    """Modules are loaded without pytest's own assertions in them, which takes twice as long."""
+    import sys
+
+    finders = sys.meta_path[:]
+    sys.meta_path[:] = [f for f in finders if f is not config.pluginmanager.rewrite_hook]
+    try:
+        yield
+    finally:
+        sys.meta_path[:] = finders
 
 
 def _write(changes: list[Any]) -> None:

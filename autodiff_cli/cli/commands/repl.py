@@ -100,7 +100,7 @@ def _loop(values: dict[str, Any], env: Environment) -> Loop:
 
     around = _surroundings(values, env)
     around.write = write
-    return Loop(_options(values), around)
+    return Loop(session_options(values), around)
 
 
 def _fed(loop: Loop, preloaded: list[tuple[str, str]]) -> Loop:
@@ -113,7 +113,8 @@ def _fed(loop: Loop, preloaded: list[tuple[str, str]]) -> Loop:
     return loop
 
 
-def _options(values: dict[str, Any]) -> Options:
+def session_options(values: dict[str, Any]) -> Options:
+    """The options of programs that are run here, again and again."""
     from pathlib import Path
 
     from ...language.program.report import Options
@@ -157,7 +158,7 @@ def _script(values: dict[str, Any], preloaded: list[tuple[str, str]], env: Envir
 
     around = _surroundings(values, env)
     around.settings.echo = "none"
-    loop = Loop(_options(values), around)
+    loop = Loop(session_options(values), around)
     inputs = [f"{kind} {shlex.quote(text)}" if kind else f"{text}\n\n" for kind, text in preloaded]
     for piece in (*inputs, *pieces(text)):
         reply = loop.feed(piece, "<stdin>", complete=True)

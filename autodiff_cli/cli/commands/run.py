@@ -91,7 +91,7 @@ class Run(Runner):
         from dataclasses import replace
 
         from ... import session
-        from ..fixing import corrected, proposed
+        from ..fixing import applied, corrected, proposed
 
         silent = replace(options, write=None)
 
@@ -103,7 +103,11 @@ class Run(Runner):
             self._keep(source, changed)
         unsafe = proposed(report, changed, run)
         if unsafe is not None and not self.values["quiet"]:
-            self._differ(changed, unsafe, "not written: it may compute something else")
+            self._differ(
+                changed,
+                applied(changed.text, [unsafe]),
+                "not written: it may compute something else",
+            )
         if options.write is not None:
             options.write(report.stdout)
         return report
@@ -128,7 +132,7 @@ class Run(Runner):
         from ..fixing import written_back
 
         if not self.values["quiet"]:
-            self._differ(source, changed)
+            self._differ(source, changed.text)
         if self.values["expr"] or source.name.startswith("<"):
             return
         try:
@@ -138,10 +142,10 @@ class Run(Runner):
         except (CannotWrite, OSError) as problem:
             self.env.complain(f"the corrections are not kept: {problem}", severity="warning")
 
-    def _differ(self, source: Source, changed: Source, *words: str) -> None:
+    def _differ(self, source: Source, changed: str, *words: str) -> None:
         from ...render.checks import diff_text
 
-        diff = diff_text(source.name, source.text, changed.text).rstrip("\n")
+        diff = diff_text(source.name, source.text, changed).rstrip("\n")
         self.env.note("\n".join([*words, diff]))
 
     def show(self, report: Report, several: bool) -> bool:
