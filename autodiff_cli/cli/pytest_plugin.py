@@ -181,8 +181,8 @@ def _as_written(config: pytest.Config) -> Iterator[None]:
     """Modules are loaded without pytest's own assertions in them, which takes twice as long."""
     import sys
 
-    finders = sys.meta_path[:]
-    sys.meta_path[:] = [f for f in finders if f is not config.pluginmanager.rewrite_hook]
+    finders, hook = sys.meta_path[:], config.pluginmanager.rewrite_hook
+    sys.meta_path[:] = [finder for finder in finders if id(finder) != id(hook)]
     try:
         yield
     finally:
