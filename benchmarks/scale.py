@@ -140,26 +140,32 @@ def main() -> None:
         "logistic": (LOGISTIC, {"w": random.normal(size=50) / 10}),
         "network": (NETWORK, {"W": random.normal(size=(50, 16)) / 10, "v": random.normal(size=16)}),
     }
-    print("work       rows      workers  seconds  by hand  ratio  worker MB  by hand", flush=True)
     for name in given.only.split(","):
         program, weights = work[name]
-        for rows, workers in ((given.rows / 10, 1), (given.rows, 1), (given.rows, 2)):
-            path = made(given.folder, int(rows))
-            pairs = []
-            for _ in range(given.runs):
+        sizes = [(int(given.rows / 10), 1), (int(given.rows), 1), (int(given.rows), 2)]
+        pairs: dict[tuple[int, int], list[Any]] = {size: [] for size in sizes}
+        for _ in range(given.runs):
+            for rows, workers in sizes:
+                path = made(given.folder, rows)
                 a = measured(ours(program, list(weights)), path, weights, workers)
                 b = measured(by_hand(name), path, weights, workers)
                 _same(a[0], b[0])
-                pairs.append((a[1], b[1], a[1] / b[1], a[2], b[2]))
-            s, h, ratio, m, n = np.median(np.array(pairs), axis=0)
+                pairs[rows, workers].append((a[1], b[1], a[1] / b[1], a[2], b[2]))
+        print(f"{name:10} rows  workers  seconds  by hand  ratio  worker MB  by hand")
+        for (rows, workers), found in pairs.items():
+            s, h, ratio, m, n = np.median(np.array(found), axis=0)
             numbers = f"{s:7.1f}  {h:7.1f}  {ratio:5.2f}  {m:9.0f}  {n:7.0f}"
-            print(f"{name:9}  {rows:7.1e}  {workers:7}  {numbers}", flush=True)
-            if rows < given.rows:
-                found = measured(at_once(program, list(weights)), path, weights, 1, "8GB")
-                _same(found[0], b[0])
-                print(
-                    f"{name:9}  {rows:7.1e}  at once  {found[1]:7.1f}{found[2]:27.0f}", flush=True
-                )
+            print(f"{rows:15.1e}  {workers:7}  {numbers}", flush=True)
+        one, two = (np.array(pairs[size])[:, :2] for size in sizes[1:])
+        gain, hand = np.median(one / two, axis=0)
+        print(f"two workers are {gain:.2f} times as fast as one, by hand {hand:.2f} times")
+        path = made(given.folder, sizes[0][0])
+        whole, true = (
+            measured(run, path, weights, 1, "8GB")
+            for run in (at_once(program, list(weights)), by_hand(name))
+        )
+        _same(whole[0], true[0])
+        print(f"{sizes[0][0]:15.1e}  at once  {whole[1]:7.1f}{whole[2]:27.0f}", flush=True)
 
 
 def _same(found: Any, true: Any) -> None:

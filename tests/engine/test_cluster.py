@@ -20,11 +20,16 @@ import numpy as np
 import pytest
 
 import autodiff_cli as ad
+from autodiff_cli import session
 from autodiff_cli.cli.main import main
 from autodiff_cli.cli.streams import Environment
 from autodiff_cli.engine.rows.cluster import Cluster, connected
 from autodiff_cli.engine.rows.sources import FileSource, source_of
 from autodiff_cli.errors import AutodiffError
+from autodiff_cli.session import Options, Report
+from autodiff_cli.source import Source
+
+from .. import recorded
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -416,6 +421,56 @@ def test_progress(client: Any, folder: Path) -> None:
         f(X=da.from_array(np.ones((ROWS, 3))), w=np.ones(3))
         assert over.wait(60)
     assert told == [f"{i} of 6 blocks" for i in range(1, 7)]
+
+
+def _data(report: Report) -> dict[str, np.ndarray]:
+    """Constants of a program that have the same number of rows."""
+    given: dict[int, dict[str, np.ndarray]] = {}
+    for name, t in report.named.items():
+        if t.is_leaf and not t.requires_grad and t.dtype[:5] == "float" and t.shape[:1] > (2,):
+            given.setdefault(t.shape[0], {})[name] = t.value
+    return max(given.values(), key=len, default={})
+
+
+def _results(report: Report) -> dict[str, Any]:
+    values = {name: t.value for name, t in report.tensors.items()}
+    return values | {f"{name}.grad": t.grad for name, t in report.tensors.items()}
+
+
+def test_programs_in_blocks(tmp_path: Path) -> None:
+    """Programs whose data are in files: in blocks of two rows as at once, or refused by name."""
+    same, refused = 0, []
+    for case in recorded.cases("programs")[::7]:
+        source = Source(case["source"], "p.py")
+        data = _data(session.run(source, Options(write=str)))
+        for name, array in data.items():
+            np.save(tmp_path / f"{name}.npy", array)
+        given = tuple((name, f"@{tmp_path / name}.npy", False) for name in data)
+        true = session.run(source, Options(write=str, defines=given))
+        if not data or true.error is not None:
+            continue
+        first = next(iter(data.values()))
+        cluster = Cluster(None, 2 * first[:1].nbytes)
+        there = Options(write=str, defines=given, cluster=cluster, opened=cluster.opened)
+        report = session.run(source, there)
+        if report.error is not None:
+            assert report.error.code == "E606", (case["id"], report.error.message)
+            refused.append(f"{case['id']}: {report.error.message}")
+            continue
+        cluster.store(str(tmp_path / "out.zarr"), report.blocked)
+        found = _results(report)
+        for name, array in zarr.open_group(str(tmp_path / "out.zarr"), mode="r").arrays():
+            found[name] = array[:]
+        for name, expected in _results(true).items():
+            value = found.get(name)
+            assert (value is None) == (expected is None), (case["id"], name)
+            if expected is not None:
+                assert value.dtype == expected.dtype, (case["id"], name)
+                close = 1e-10 if value.dtype == np.float64 else 2e-5
+                np.testing.assert_allclose(value, expected, close, close, err_msg=case["id"])
+        same += 1
+    print(f"{same} programs are the same in blocks; refused:", *refused, sep="\n")
+    assert same >= 10
 
 
 @pytest.mark.parametrize("there", [True, False])

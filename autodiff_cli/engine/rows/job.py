@@ -164,6 +164,7 @@ def combine(how: str | int, parts: list[Any]) -> Any:
     if isinstance(how, int):
         return np.concatenate(parts, how)
     found = parts[0]
-    for part in parts[1:]:
-        found = found + part if how in ("", "add", "begun") else getattr(np, how)(found, part)
+    with np.errstate(all="ignore"):
+        for part in parts[1:]:
+            found = found + part if how in ("", "add", "begun") else getattr(np, how)(found, part)
     return found
