@@ -290,9 +290,7 @@ class Pass:
             return
         marks = node.marks
         keeps = "own saving" in op.properties
-        if keeps:
-            node.args[2].context.used_up = marks is not None and bool(marks.freed)
-        elif marks is not None and marks.freed is not None:
+        if not keeps and marks is not None and marks.freed is not None:
             check_freed(node, g)
         out: Any = node
         if node.outputs is not None:

@@ -169,10 +169,7 @@ class Op(Declared):
             promoted = None if STATE.python or error.code != "E307" else self._in_floats(bound)
             if promoted is None:
                 raise
-            try:
-                return self._made(kind, promoted)
-            except AutodiffError:
-                raise error from None
+            return self._made(kind, promoted)
 
     def _in_floats(self, bound: list[Any]) -> list[Any] | None:
         """The arguments with integer tensors in the dtype of the floats that they meet in a native

@@ -47,6 +47,8 @@ def outcome(line: str) -> dict[str, Any] | None:
         warnings.simplefilter("ignore")
         try:
             exec(compile(program(line), "<program>", "exec"), {"__name__": "__main__"})
+        except SyntaxError as problem:
+            return {"type": "SyntaxError", "line": problem.lineno}
         except Exception as problem:
             frames = traceback.extract_tb(problem.__traceback__)
             at = [frame.lineno for frame in frames if frame.filename == "<program>"]

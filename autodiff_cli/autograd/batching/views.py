@@ -47,8 +47,4 @@ def embedded(trace: Trace, node: Node) -> Any:
     value, shape, (op, rest) = node.args
     zeros = F.zeros((trace.size, *shape), dtype=value.dtype)
     steps = _lifted_steps(trace, zeros, (op, rest, -1))
-    if steps is None:
-        return None
-    if len(steps) == 1:
-        return F.embedded.apply([trace.full(value), zeros.shape, steps[0][:2]])
-    return written_through(zeros, steps, trace.full(value))
+    return None if steps is None else written_through(zeros, steps, trace.full(value))

@@ -182,8 +182,6 @@ class Generator(Words):
         With `low` alone: up to that largest value too.
         """
         kind = np.dtype(dtype)
-        if kind.kind not in "biuf":
-            raise fail("E307", f"random_ cannot make {kind.name}", help="dtype=torch.int64")
         largest = 1 << (np.finfo(kind).nmant + 1) if kind.kind == "f" else largest_integer(kind)
         if low is None and high is None:
             wide = kind in (np.float64, np.int64)

@@ -339,8 +339,6 @@ def _positional(error: AutodiffError, tree: syntax.Call, name: str, before: int)
     at -= before
     if 0 <= at < len(tree.args) and not any(isinstance(a, syntax.Starred) for a in tree.args):
         return tree.args[at].span
-    if at < 0 and at == -before and isinstance(tree.func, syntax.Attribute):
-        return tree.func.value.span
     return None
 
 

@@ -152,9 +152,6 @@ def _matmul(match: re.Match[str]) -> str:
 
 def _linear(match: re.Match[str]) -> str:
     weight, given = _sizes(match[1]), _sizes(match[2])
-    if not (weight and given):
-        ndims = f"{len(given)}D and {len(weight)}D"
-        return f"both arguments to linear need to be at least 1D, but they are {ndims}"
     rows = 1
     for size in given[:-1]:
         rows *= size

@@ -25,9 +25,6 @@ class Missing:
 
     __slots__ = ()
 
-    def describe(self) -> str:
-        return "<dataclasses.MISSING>"
-
 
 MISSING: Any = Missing()
 _TABLE = "__dataclass_fields__"

@@ -128,10 +128,7 @@ def _resolved(text: str, folder: Path | str) -> str:
     """The absolute path with all links followed."""
     if not text or "\0" in text:
         raise fault("E701 no-file-name", shown(text))
-    try:
-        return os.path.realpath(os.path.join(folder, text))
-    except (OSError, ValueError):
-        raise _unreadable(text, "is no file name") from None
+    return os.path.realpath(os.path.join(folder, text))
 
 
 def _inside(text: str) -> str:
@@ -195,8 +192,6 @@ def _read(text: str, path: str, header: bool) -> Loaded:
             loaded = reader(text, file, size, header)
         except OSError as error:
             raise _unreadable(text, _reason(error)) from None
-        except MemoryError:
-            raise too_large(text, size) from None
     if kept is not None:
         kept[path, header] = loaded
     return loaded
@@ -213,12 +208,8 @@ def _opened(text: str, path: str) -> IO[bytes]:
             | getattr(os, "O_BINARY", 0)
         )
         descriptor = os.open(path, flags)
-        try:
-            _refuse_special(text, os.fstat(descriptor).st_mode)
-            return os.fdopen(descriptor, "rb")
-        except BaseException:
-            os.close(descriptor)
-            raise
+        _refuse_special(text, os.fstat(descriptor).st_mode)
+        return os.fdopen(descriptor, "rb")
     except (OSError, ValueError) as error:
         raise _unreadable(text, _reason(error)) from None
 

@@ -5,13 +5,16 @@ All is written anew for the values of the language; no module of Python is ever 
 
 from __future__ import annotations
 
+import collections.abc
 import functools
 import random
 import time
+import typing
 from collections.abc import Callable
 from keyword import iskeyword
 from typing import Any
 
+from ...autograd.tensor import Tensor
 from ..random.generators import Stream, stream
 from ..runtime.attributes import get_attribute
 from ..runtime.context_managers import ExitStack, Manager, context_manager
@@ -229,6 +232,21 @@ _LATER = {
 }  # fmt: skip
 
 
+_OF_TENSORS = ["Collection", "Container", "Hashable", "Iterable", "Reversible", "Sized", "object"]
+
+
+def _annotated(name: str, source: Any) -> Any:
+    """A kind of values by what they can do, or what only annotations name."""
+    found = getattr(source, name, None)
+    kind: Any = getattr(found, "__origin__", object if source is typing else found)
+
+    def matches(value: Any) -> bool:
+        of_tensors = kind.__name__ in _OF_TENSORS
+        return of_tensors if isinstance(value, Tensor) else isinstance(value, kind)
+
+    return found and TypeName("object", matches, lambda *args, **kwargs: None)
+
+
 def _member(path: str) -> Any:
     """What a path below the modules stands for: `functools.partial`."""
     module, _, name = path.rpartition(".")
@@ -237,9 +255,7 @@ def _member(path: str) -> Any:
     if module == "typing" and name in _TYPING:
         return _TYPING[name]
     if module in ("typing", "collections.abc"):
-        return name != "TYPE_CHECKING" and TypeName(
-            "object", lambda value: True, lambda *args, **kwargs: None
-        )
+        return _annotated(name, typing if module == "typing" else collections.abc)
     if module in _TABLE:
         return _TABLE[module].get(name)
     if module in ("json", "pprint", "re"):

@@ -30,9 +30,6 @@ class Buffer:
     def methods(self) -> dict[str, Callable[..., Any]]:
         return {"seek": lambda offset, whence=0: offset, "close": lambda: None}
 
-    def describe(self) -> str:
-        return "<_io.BytesIO object>"
-
 
 def file_name(file: Any) -> Any:
     """What a file is kept under."""

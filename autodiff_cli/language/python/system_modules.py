@@ -47,9 +47,6 @@ class TextStream:
             STATE.write(text)
         return len(text)
 
-    def describe(self) -> str:
-        return f"<_io.TextIOWrapper name='<{self.name}>' mode='w' encoding='utf-8'>"
-
 
 # -- os -------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from ...autograd.tensor import Tensor
 from ...errors import fault
 from ...graph.dtypes import is_float
 from ...graph.op import constant, value_of
-from ...graph.registry import F, overloads
+from ...graph.registry import F
 from ...graph.state import STATE
 from ..values.operations import flag, truth
 from .generators import default_stream, stream_of
@@ -143,10 +143,8 @@ def _rrelu(
     if truth(training):
         noise = default_stream().rrelu(np.asarray(value_of(tensor.node)), low, high)
         result = Tensor(F.rrelu_with_noise(tensor.node, constant(noise), truth(inplace)))
-    elif overloads("nn.functional.rrelu"):
-        result = calls.call("nn.functional.rrelu", (tensor, low, high), {})
     else:
-        result = calls.call("nn.functional.leaky_relu", (tensor, (low + high) / 2), {})
+        result = calls.call("nn.functional.rrelu", (tensor, low, high), {})
     if truth(inplace):
         calls.call_in_place(result.node)
         tensor.write(result.node)

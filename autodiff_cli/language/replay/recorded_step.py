@@ -297,13 +297,6 @@ class Recorder:
             return self._picked(value, key)
         if type(value) is not Tensor or value.requires_grad:
             raise Aside
-        at = self.tape.places.get(value.node)
-        if at is not None:
-            places = (*registers, at)
-            return self._chosen(
-                lambda *given: _read(read, Tensor(constant(given[-1])), make(list(given[:-1]))),
-                places,
-            )
         if self.depends(value.node):
             raise Aside
         evaluate([value.node])

@@ -282,9 +282,6 @@ def _tensor_attribute(tensor: Tensor, name: str) -> Any:
                 return Builtin(
                     name, lambda *args, **kwargs: _in_place(tensor, ops, name, args, kwargs)
                 )
-        own = getattr(tensor, "extra", None)
-        if own is not None:
-            return own(name)
     else:
         return special_name(tensor, name)
     if name in NO_DTYPES:

@@ -139,8 +139,6 @@ def _of_other_languages(name: str) -> str:
 
 def _meant_assignment(name: str, span: Any) -> str:
     """For a line `loss == sum(x)`."""
-    if not isinstance(span, Span):
-        return ""
     compared = _COMPARED.match(span.source.text, span.end)
     if compared is None or span.source.line(span.line)[: span.column - 1].strip():
         return ""

@@ -307,9 +307,8 @@ class Lexer:
         elif not word.isascii():
             from unicodedata import normalize
 
-            name = normalize("NFKC", word)
-            if name.isidentifier():
-                self.tokens.values[-1] = name
+            if word.isidentifier():
+                self.tokens.values[-1] = normalize("NFKC", word)
                 return
             self.tokens.remove(len(self.tokens.kinds) - 1)
             bad = next((c for c in word if not ("a" + c).isidentifier()), word[0])
@@ -344,8 +343,6 @@ class Lexer:
             self.open(kind, start)
         elif kind in _FIELD_MARKS:
             return self.field_mark(kind, start, end)
-        elif self.brackets and CLOSER[self.brackets[-1][0]] == kind:
-            self.brackets.pop()
         else:
             return self.close(kind, start, end)
         self.emit(kind, start, end)

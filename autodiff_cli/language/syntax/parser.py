@@ -6,7 +6,6 @@ The driver keeps its own stack, so that no text can exhaust Python's. The tables
 
 from __future__ import annotations
 
-import sys
 import zlib
 from binascii import a2b_base64
 from collections.abc import Callable
@@ -35,10 +34,6 @@ class _Rows(dict[int, dict[int, int]]):
     def __init__(self, text: str):
         super().__init__()
         data = zlib.decompress(a2b_base64(text))
-        if sys.byteorder == "big":
-            swapped = bytearray(data)
-            swapped[::2], swapped[1::2] = data[1::2], data[::2]
-            data = bytes(swapped)
         flat = memoryview(data).cast("h")
         count = flat[0]
         self.flat = flat

@@ -45,7 +45,6 @@ class Context:
         self.fields: dict[str, Any] = {}
         self.saved: tuple[Any, ...] = ()
         self.kept: list[Node | None] = []  # what the saved tensors showed when the call was over
-        self.used_up = False  # told by the pass that runs backward
         self.needs_input_grad = needs_input_grad
         self.non_differentiable: tuple[Any, ...] = ()
         self.dirty: tuple[Any, ...] = ()
@@ -84,7 +83,8 @@ class Context:
         """What was saved, unless a backward used it up or it has changed since."""
         if self.moving:
             return self.for_forward
-        if self.used_up and self.node is not None:
+        marks = None if self.node is None else self.node.marks
+        if self.node is not None and marks is not None and marks.freed:
             raise freed(self.node)
         if self.packed is not None:
             unpack, packed = self.packed

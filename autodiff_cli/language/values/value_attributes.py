@@ -397,7 +397,8 @@ def special_name(value: Any, name: str) -> Any:
     if name == "__class__":
         return from_above("python.builtins.type_of")(value)
     method = SPECIAL_NAMES.get(name)
-    if method is not None and (isinstance(value, Tensor) or has(value, name)):
+    tensor = isinstance(value, Tensor) and name not in ("__next__", "__call__")
+    if method is not None and (tensor or has(value, name)):
         return Builtin(name, lambda *args, **kwargs: method(value, *args, **kwargs))
     if name.startswith("_"):
         raise private(name)

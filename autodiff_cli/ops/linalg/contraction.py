@@ -365,10 +365,10 @@ def baddbmm(input, batch1, batch2, beta, alpha):
 )
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None):
     """`input @ weight.T + bias` over the last dim."""
-    if weight.ndim not in (1, 2):
+    if not (input.ndim and weight.ndim):
+        raise fault("E308 linear-needs-input-least", input, weight)
+    if weight.ndim > 2:
         raise fault("E308 linear-expects-weight-dims", weight)
-    if not input.ndim:
-        raise fault("E308 linear-needs-input-least")
     if input.shape[-1] != weight.shape[-1]:
         raise fault(
             "E301 linear-cannot-apply-weight", weight, input, weight.shape[-1], input.shape[-1]

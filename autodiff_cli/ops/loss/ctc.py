@@ -37,8 +37,6 @@ def _forward(log_probs, labels, skips, target_lengths):
     states = labels.shape[1]
     emitted = np.take_along_axis(log_probs, np.broadcast_to(labels, (times, n, states)), 2)
     alpha = np.full((times, n, states), -np.inf, log_probs.dtype)
-    if times == 0:
-        return alpha, emitted
     alpha[0, :, :1] = emitted[0, :, :1]
     some = target_lengths > 0
     alpha[0, some, 1:2] = emitted[0, some, 1:2]
@@ -81,8 +79,6 @@ def _likelihood(alpha, input_lengths, target_lengths):
     """Negative log-likelihood of each sequence."""
     n = alpha.shape[1]
     rows = np.arange(n)
-    if alpha.shape[0] == 0:
-        return np.where(target_lengths == 0, 0.0, np.inf).astype(alpha.dtype)
     end = alpha[np.maximum(input_lengths - 1, 0), rows]
     blank = end[rows, 2 * target_lengths]
     label = np.where(target_lengths > 0, end[rows, np.maximum(2 * target_lengths - 1, 0)], -np.inf)
@@ -231,7 +227,8 @@ def ctc_loss(
     """The loss of label sequences `targets` under `log_probs` (T, N, C), which must come from
     `log_softmax`; `mean` divides by the target lengths first."""
     batched = len(log_probs.shape) == 3
-    if len(log_probs.shape) not in (2, 3) or log_probs.dtype.kind != "f":
+    empty = 0 in log_probs.shape
+    if len(log_probs.shape) not in (2, 3) or log_probs.dtype.kind != "f" or empty:
         raise fault("E308 ctc_loss-needs-float-log", log_probs)
     if targets.dtype.kind not in "iu":
         raise fault("E307 ctc_loss-needs-targets-integers", targets)
