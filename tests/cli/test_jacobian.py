@@ -115,6 +115,27 @@ def test_auto_is_the_mode_with_fewer_passes(cli):
     assert tall["blocks"]["x"]["value"] == [2.0, 1.0]
 
 
+CTC = """import torch
+import torch.nn.functional as F
+x = torch.tensor([0.3], dtype=torch.float64, requires_grad=True)
+u = torch.stack([x[0] * k for k in (1.0, -2.0, 0.5)])
+p = torch.stack([u, u * u, u.sin()], 1).view(3, 1, 3).expand(3, 2, 3).log_softmax(2)
+targets, lengths = torch.tensor([[1, 2], [2, 0]]), torch.tensor([2, 1])
+y = F.ctc_loss(p, targets, torch.tensor([3, 3]), lengths, reduction="none")
+"""
+
+
+def test_reverse_mode_takes_over_where_a_rule_has_no_derivative(cli, tmp_path):
+    (tmp_path / "ctc.py").write_text(CTC)
+    document = json.loads(cli("jacobian", "ctc.py", "--of", "y", "--format", "json").out)
+    assert document["mode"] == "reverse"
+    # `torch.autograd.functional.jacobian`
+    np.testing.assert_allclose(
+        document["blocks"]["x"]["value"], [[-0.39303414260480257], [2.099528334560507]], 1e-12
+    )
+    assert "E404" in cli("jacobian", "ctc.py", "--of", "y", "--mode", "forward").err
+
+
 def test_the_flat_layout(cli, tmp_path):
     document = json.loads(cli("jacobian", "-e", LAYER, "--layout", "flat", "--format", "json").out)
     matrix = [[1, 2, 1, 2, 0, 0, 1], [3, 4, 0, 0, 1, 2, 1]]

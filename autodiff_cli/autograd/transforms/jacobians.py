@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...errors import AutodiffError
 from ...graph.node import Node
 from ...graph.op import cast
 from ...graph.registry import F
@@ -81,24 +80,13 @@ def jacobian(out: Node, inputs: list[Node], mode: str = "auto") -> list[Node]:
     the mode with fewer directions."""
     if not goes_forward(out, inputs, mode):
         return _shaped(out, inputs, _joined(list(rows(out, inputs)), len(inputs)))
-    try:
-        found = [_joined(list(columns(out, inputs, at)), 1)[0] for at in range(len(inputs))]
-    except AutodiffError as error:
-        if not may_go_back(error, mode):
-            raise
-        return jacobian(out, inputs, "reverse")
+    found = [_joined(list(columns(out, inputs, at)), 1)[0] for at in range(len(inputs))]
     return _shaped(out, inputs, [None if m is None else transposed(m) for m in found])
 
 
 def goes_forward(out: Node, inputs: list[Node], mode: str) -> bool:
     """Whether a mode means forward."""
     return mode == "forward" or (mode == "auto" and out.numel > sum(x.numel for x in inputs))
-
-
-def may_go_back(error: AutodiffError, mode: str) -> bool:
-    """Whether reverse mode may take over: forward mode needs the derivative of the derivative rule,
-    which an op may not have."""
-    return mode == "auto" and error.code != "E505"
 
 
 def hessian(out: Node, inputs: list[Node]) -> list[list[Node]]:

@@ -1,0 +1,84 @@
+"""Options and answers that programs rarely meet; the numbers are by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+TWICE = "x = [1.0, 2.0]; y = x * 2"
+RUN = {
+    (TWICE, "--grad-output", "2"): "x.grad = [4.0, 4.0]",
+    (TWICE, "--grad-output", "[1, 3]"): "x.grad = [2.0, 6.0]",
+    ("a, b = [1.0], [2.0]; loss = sum(a * b)", "-D", "b=[5]"): "a.grad = [5.0]",
+    ("a, b = [1.0], [2.0]; loss = sum(a * b * b)", "-D", "a=[5]"): "b.grad = [20.0]",
+    ("a = b = [1.0]; loss = sum(a * b)", "-D", "b=[5]"): "b.grad = [10.0]",
+    ("a = b = [1.0]; loss = sum(a * b)", "-D", "a=[3]"): "a.grad = [6.0]",
+    ("k = 3; x = [1.0, 2.0]; loss = sum(x * k)", "-D", "k=@k.npy"): "x.grad = [4.0, 5.0]",
+    ("x = 3.0; print(any(x > 1), all(x > 4)); loss = x",): "tensor(True) tensor(False)",
+    ("x = 2.5649; loss = round(x * 1, 2) + x * x",): "loss = 9.1387",
+    ("a, *b = [1.0], [2.0]; loss = sum(a) + 3 * sum(b[0])",): "a.grad = [1.0]",
+    ("x = [1.0, 2.0]; y = x * 3; y.backward([1.0, 2.0])",): "x.grad = [3.0, 6.0]",
+    ("x = [-2.0, 3.0]; loss = sum(power(absolute(x), 2.0))",): "x.grad = [-4.0, 6.0]",
+}
+
+
+@pytest.mark.parametrize("words", RUN, ids=" ".join)
+def test_numbers_by_hand(cli, tmp_path, words):
+    np.save(tmp_path / "k.npy", np.array([4.0, 5.0]))
+    found = cli("run", "-e", *words)
+    assert found.code == 0, found.err
+    assert RUN[words] in found.out
+
+
+def test_a_block_of_nothing_is_zero(cli):
+    found = cli("hessian", "-e", "x = [1.0]; w = [3.0, 1.0]; y = sum(x**2)", "--wrt", "x,w")
+    assert found.code == 0
+    for block in ("H_y_x_x = [[2.0]]", "H_y_x_w = [[0.0, 0.0]]", "H_y_w_w = [[0.0, 0.0], [0.0"):
+        assert block in found.out
+    assert "W403" in found.err
+
+
+def test_a_vector_in_a_row_has_the_shape_of_its_variable(cli):
+    text = "x = [[1.0, 2.0], [3.0, 4.0]]; y = sum(x**3)"
+    found = cli("hessian", "-e", text, "--hvp", "@v.npy")
+    assert found.code != 0
+    found = cli("hessian", "-e", text, "--hvp", "[1, 2, 3, 4]")
+    assert "[[6.0, 24.0], [54.0, 96.0]]" in found.out  # 6 x v
+
+
+WORDS = {
+    ("x = [1.0, 2.0]", "-D", "x=a = 3"): (3, "E102", "`a = 3`"),
+    ("x = 1.0\nloss = x" + ".view(1)" * 20000,): (3, "E108", "nested too deeply"),
+    ("a = [-1.0]\nloss = sum(a.log())", "--nan", "error"): (
+        4, "E501", "`a.clamp(min=1e-12).log()` stays finite"),
+    ("a = [-1.0]\nloss = sum((a + 0).log())", "--nan", "error"): (4, "E501", "reaches `loss` (nan)"),
+    ("a = [0.0, 1.0]\nb = c = d = e = [1.0]\nf = [0.0]\ng = [1.0]\nh = [1.0]\n"
+     "loss = sum((a * (b + 1) * c * d * e * f * g * h).sqrt())", "--nan", "error"): (
+        4, "E501", "f.grad = [nan] and 2 more"),
+    ("x = 2.0\ny = acos(x)\nloss = y", "--nan", "error"): (4, "E501", "-1 <= x <= 1"),
+    ("x = [1.0, 2.0]\nassert x < [1.0, 2.0, 3.0]",): (3, "E302", "(2,) with (3,)"),
+    ("x = 1.5\nassert x == approx('a')",): (1, "E601", "() is not a string"),
+    ("x = [[1.0, 2.0], [3.0, 4.0]]\nloss = sum([x, [1.0]])",): (3, "E107", "(2, 2)"),
+    ("x = zeros(0)\nassert x == [1.0]",): (1, "E601", "left (0,), right (1,)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", WORDS, ids=lambda words: words[0][:40])
+def test_refused_in_these_words(cli, words):
+    code, name, said = WORDS[words]
+    found = cli("run", "-e", *words)
+    assert f"error[{name}]: " in found.err
+    assert said in found.err
+    assert found.code == code
+
+
+def test_wide_differences_stand_below_each_other(cli):
+    wide = cli("run", "-e", "x = ones(3, 12) * 1.25\nassert x == x + 1000.0").err
+    narrow = cli("run", "-e", "x = ones(2, 2) * 1.25\nassert x == x + 1000.0").err
+
+    def together(said: str) -> bool:
+        return any("left  (" in row and "right  (" in row for row in said.splitlines())
+
+    assert "left  (3, 12)" in wide
+    assert together(narrow)
+    assert not together(wide)
