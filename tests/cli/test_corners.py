@@ -51,7 +51,7 @@ WORDS = {
     ("x = 1.0\nloss = x" + ".view(1)" * 20000,): (3, "E108", "nested too deeply"),
     ("a = [-1.0]\nloss = sum(a.log())", "--nan", "error"): (
         4, "E501", "`a.clamp(min=1e-12).log()` stays finite"),
-    ("a = [-1.0]\nloss = sum((a + 0).log())", "--nan", "error"): (4, "E501", "reaches `loss` (nan)"),
+    ("a = [-1.0]\nloss = sum((a+0).log())", "--nan", "error"): (4, "E501", "reaches `loss` (nan)"),
     ("a = [0.0, 1.0]\nb = c = d = e = [1.0]\nf = [0.0]\ng = [1.0]\nh = [1.0]\n"
      "loss = sum((a * (b + 1) * c * d * e * f * g * h).sqrt())", "--nan", "error"): (
         4, "E501", "f.grad = [nan] and 2 more"),
