@@ -34,8 +34,11 @@ def test_lookup() -> None:
 
 
 def test_topics() -> None:
-    assert {"exit-codes", "json", "formats", "config", "language", "repl", "check"} <= set(TOPICS)
+    assert {
+        "exit-codes", "json", "formats", "config", "language", "leaves", "snippets", "randomness",
+        "limits", "graph", "repl", "check",
+    } == set(TOPICS)  # fmt: skip
     for text in TOPICS.values():
         assert text.endswith("\n")
         assert max(map(len, text.splitlines())) <= 80
-    assert all(f"\n  {code.value:<5}" in TOPICS["exit-codes"] for code in Exit)
+    assert all(f"\n    {code.value:<5}" in TOPICS["exit-codes"] for code in Exit)

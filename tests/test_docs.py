@@ -6,6 +6,7 @@ import doctest
 import io
 import re
 import shlex
+import tomllib
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -13,22 +14,26 @@ import click
 import numpy as np
 import pytest
 
+from autodiff_cli.catalogue import TOPICS
 from autodiff_cli.cli.dispatch import COMMANDS
 from autodiff_cli.cli.group import make_group
 from autodiff_cli.cli.main import main
 from autodiff_cli.cli.streams import Environment
+from autodiff_cli.language.syntax.parser import parse
 from autodiff_cli.repl.loop import Loop
+from autodiff_cli.source import Source
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FILES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = {path.name: path.read_text("utf-8") for path in FILES} | TOPICS
 BLOCK = re.compile(r"^```(\w*)\n((?:(?!```).*\n)*)```$|((?:^ {4}.*\n|^\n(?= {4}))+)", re.MULTILINE)
 SECONDS = re.compile(r"\d+\.\d\ds")
 
 
-def blocks(page: Path) -> list[tuple[str, str]]:
+def blocks(page: str) -> list[tuple[str, str]]:
     """Kind (`text`, `python`, empty for an indented one) and text of the blocks of a page."""
     found = []
-    for kind, fenced, indented in BLOCK.findall(page.read_text("utf-8")):
+    for kind, fenced, indented in BLOCK.findall(PAGES[page]):
         found.append((kind, fenced or "".join(f"{x[4:]}\n" for x in indented.splitlines())))
     return found
 
@@ -153,7 +158,7 @@ def test_the_readme_runs_as_it_stands(line: str, monkeypatch: pytest.MonkeyPatch
 
 def test_the_code_of_the_readme_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    codes = [text for kind, text in blocks(ROOT / "README.md") if kind == "python"]
+    codes = [text for kind, text in blocks("README.md") if kind == "python"]
     assert codes
     names = {"w": np.array([3.0]), "x": np.array([2.0]), "b": np.array([1.0])}
     for code in codes:
@@ -161,9 +166,29 @@ def test_the_code_of_the_readme_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_session_of_the_page_on_python() -> None:
-    page = ROOT / "docs" / "python.md"
-    code = "".join(text for kind, text in blocks(page) if kind == "pycon")
-    test = doctest.DocTestParser().get_doctest(code, {}, page.name, str(page), 0)
+    code = "".join(text for kind, text in blocks("python.md") if kind == "pycon")
+    test = doctest.DocTestParser().get_doctest(code, {}, "python.md", "python.md", 0)
     assert len(test.examples) > 10
     shown = io.StringIO()
     assert not doctest.DocTestRunner().run(test, out=shown.write).failed, shown.getvalue()
+
+
+def read(kind: str, text: str) -> None:
+    """Read a block of code that no other test runs, as what reads such a file does."""
+    if kind == "python":
+        compile(re.sub(r"^%.*$", "", text, flags=re.MULTILINE), "<page>", "exec")
+    elif kind == "toml":
+        tomllib.loads(text)
+    elif kind == "yaml":
+        pytest.importorskip("yaml").safe_load(text)
+    elif kind == "text":
+        parse(Source(text))
+    else:
+        assert kind in ("", "pycon", "lua"), kind
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_can_be_read(page: str) -> None:
+    for kind, text in blocks(page):
+        if not re.search(r"^\$ ", text, re.MULTILINE):
+            read(kind, text)

@@ -1,0 +1,104 @@
+"""The manual: pages are made of the tables, in the words of `autodiff help`; no link is broken."""
+
+from __future__ import annotations
+
+import html
+import importlib.util
+import io
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from autodiff_cli.catalogue import TOPICS
+from autodiff_cli.cli.commands.ops import public_ops
+from autodiff_cli.cli.dispatch import COMMANDS
+from autodiff_cli.cli.main import main
+from autodiff_cli.cli.streams import Environment
+from autodiff_cli.errors import kinds
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def manual() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("manual", ROOT / "docs" / "manual.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def pages(manual: ModuleType) -> dict[str, str]:
+    found: dict[str, str] = manual.pages()
+    return found
+
+
+def helped(*words: str) -> str:
+    """What `autodiff help` says."""
+    screen = io.StringIO()
+    assert main(["help", *words], Environment(None, screen, screen, {"COLUMNS": "80"})) == 0
+    return screen.getvalue()
+
+
+def test_pages_say_what_help_says(pages: dict[str, str]) -> None:
+    for name in ("softmax", "relu", "matmul", "logsumexp"):
+        family = public_ops()[name][0].family
+        for page in helped(name).split("\n\n\n"):
+            assert page.strip() in pages[f"ops/{family}.md"], name
+    for name, text in TOPICS.items():
+        assert pages[f"topics/{name}.md"] == f"# {text}"
+        assert name in COMMANDS or helped(name) == text
+    for name in COMMANDS:
+        assert f"## autodiff {name}\n" in pages["commands.md"]
+    assert "--max-steps N" in pages["commands.md"]
+    for code, kind in kinds().items():
+        page = pages[f"codes/{code}.md"]
+        assert f"| [{code}]({code}.md) | {kind} |" in pages["codes/index.md"]
+        told = helped(code)
+        assert " ".join(told.split("Wrong:")[0].split(": ", 1)[1].split()) in " ".join(page.split())
+        for part in re.split(r"^(?:Wrong|Right):\n", told, flags=re.MULTILINE)[1:]:
+            assert "".join(line[4:] + "\n" for line in part.splitlines()).strip() in page
+
+
+def test_every_name_is_in_the_index(pages: dict[str, str]) -> None:
+    index = pages["ops/index.md"]
+    for name, ops in public_ops().items():
+        assert f"| [`{name.removeprefix('nn.functional.')}`]({ops[0].family}.md#" in index, name
+
+
+def test_the_site(tmp_path: Path) -> None:
+    """mkdocs finds no link, and no place on a page, that does not exist."""
+    pytest.importorskip("mkdocs")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    text = {
+        p.relative_to(tmp_path).as_posix(): p.read_text("utf-8") for p in tmp_path.rglob("*.html")
+    }
+    assert 'id="op-softmax"' in text["ops/softmax.html"]
+    assert "softmax.html#op-softmax" in text["ops/index.html"]
+    assert 'href="changes.html"' in text["index.html"]
+    assert "$ autodiff samples/demo.expr --only graph" in html.unescape(text["topics/graph.html"])
+    for page in text.values():  # nothing comes from elsewhere when a page is read
+        assert not re.search(r'<(?:script|link|img)[^>]*(?:src|href)="(?:https?:)?//', page)
+
+
+def test_links_that_lead_out_of_the_manual(manual: ModuleType) -> None:
+    class Page:
+        class file:
+            src_uri = "decisions/0001-dependencies-and-names.md"
+
+    turn = manual.on_page_markdown
+    assert turn("[a](../../CHANGELOG.md#x) [b](../cli.md)", Page, None, None) == (
+        "[a](../changes.md#x) [b](../cli.md)"
+    )
+    assert turn("[c](../../grammar/expr.lark) [d](https://x.org)", Page, None, None) == (
+        "c [d](https://x.org)"
+    )
