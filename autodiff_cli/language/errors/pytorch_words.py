@@ -185,10 +185,17 @@ def _cat(match: re.Match[str]) -> str:
 
 
 def _unpacked(match: re.Match[str]) -> str:
-    given, wanted = int(match[1]), int(match[2])
+    given, least, wanted = int(match[1]), match[2] or "", int(match[3])
     if given > wanted:
         return f"too many values to unpack (expected {wanted})"
-    return f"not enough values to unpack (expected {wanted}, got {given})"
+    return f"not enough values to unpack (expected {least}{wanted}, got {given})"
+
+
+def _not_held(match: re.Match[str]) -> str:
+    kind, value = match[1], match[2]
+    if value and kind != "tuple":
+        return f"{value} is not in {kind}"
+    return f"{kind}.{'index' if value else 'remove'}(x): x not in {kind}"
 
 
 def _combine(match: re.Match[str]) -> str:
@@ -199,10 +206,10 @@ def _combine(match: re.Match[str]) -> str:
 
 
 def _missing(match: re.Match[str]) -> str:
-    names = re.findall(r"`(\w+)`", match[2])
-    listed = " and ".join(f"'{n}'" for n in names)
-    plural = "" if len(names) == 1 else "s"
-    return f"{match[1]}() missing {len(names)} required positional argument{plural}: {listed}"
+    names = [f"'{name}'" for name in re.findall(r"`(\w+)`", match[3])]
+    listed = " and ".join(names) if len(names) < 3 else f"{', '.join(names[:-1])}, and {names[-1]}"
+    kind, plural = "keyword-only" if match[2] else "positional", "" if len(names) == 1 else "s"
+    return f"{match[1]}() missing {len(names)} required {kind} argument{plural}: {listed}"
 
 
 def _too_many(match: re.Match[str]) -> str:
@@ -230,8 +237,8 @@ def _dimensions(match: re.Match[str]) -> str:
 _COMPUTED: dict[str, Callable[[re.Match[str]], str]] = {
     "bmm": _bmm, "square": _square, "sizes_differ": _sizes_differ, "broadcast": _broadcast,
     "matmul": _matmul, "linear": _linear, "expand": _expand, "cat": _cat, "unpacked": _unpacked,
-    "combine": _combine, "missing": _missing, "too_many": _too_many, "state": _state,
-    "dimensions": _dimensions,
+    "not_held": _not_held, "combine": _combine, "missing": _missing, "too_many": _too_many,
+    "state": _state, "dimensions": _dimensions,
 }  # fmt: skip
 
 

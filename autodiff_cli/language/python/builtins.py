@@ -76,6 +76,11 @@ def _int(value: Any) -> int:
         raise fault("E208 int-needed", error=error) from None
 
 
+def _whole(value: Any) -> int:
+    """A whole number of any size."""
+    return value if type(value) is int else _int(value)
+
+
 def _range(*parts: Any) -> range:
     if not 1 <= len(parts) <= 3:
         raise fault("E205 range-takes-arguments-but", len(parts))
@@ -180,7 +185,7 @@ def _abs(value: Any) -> Any:
 
 def _pow(base: Any, exponent: Any, mod: Any = None) -> Any:
     if mod is not None:
-        return pow(_int(base), _int(exponent), _int(mod))
+        return pow(*map(_whole, (base, exponent, mod)))
     return binary("**", base, exponent)
 
 
@@ -479,8 +484,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "hash": _hash,
     "vars": _vars,
     "input": _input,
-    "bin": lambda n: bin(_int(n)),
-    "hex": lambda n: hex(_int(n)),
+    "bin": lambda n: bin(_whole(n)),
+    "hex": lambda n: hex(_whole(n)),
+    "oct": lambda n: oct(_whole(n)),
     "issubclass": _issubclass,
     "repr": represent,
     "format": lambda value, spec="": formatted(value, spec),

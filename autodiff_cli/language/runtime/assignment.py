@@ -495,8 +495,9 @@ def _remover(tree: syntax.Node, context: Context) -> Callable[[Scope], None]:
             if not has(target, "__delitem__"):
                 raise fault("E208 items-cannot-deleted", kind_of(target), span=tree.span)
             try:
-                at = key if isinstance(target, Instance) or not isinstance(key, slice) else None
-                del target[plain_key(key) if at is None else at]
+                if isinstance(key, slice) and not isinstance(target, Instance):
+                    key = plain_key(key)
+                del target[key]
             except (KeyError, IndexError, TypeError):
                 raise fault("E210 there-no-item", text(key), span=tree.span) from None
 

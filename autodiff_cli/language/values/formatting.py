@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from textwrap import indent
 from types import MethodType
 from typing import Any
@@ -325,7 +325,7 @@ def percent(template: str, values: Any) -> Any:
 
 
 class _Shown:
-    """A value that `%r` and `%s` show as the language does."""
+    """A value that `%r` and `%s` show as the language does; errors name it by its own class."""
 
     __slots__ = ("value",)
 
@@ -344,7 +344,14 @@ def _plain(value: Any) -> Any:
         return _Number(value, value.item())
     if isinstance(value, bool | int | float | str) and not isinstance(value, Instance):
         return value
-    return _Number(value, value) if isinstance(value, int | float) else _Shown(value)
+    return (
+        _Number(value, value) if isinstance(value, int | float) else _shown(type_name(value))(value)
+    )
+
+
+@cache
+def _shown(name: str) -> type[_Shown]:
+    return type(name, (_Shown,), {})
 
 
 class _Number(_Shown):

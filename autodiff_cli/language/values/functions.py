@@ -62,6 +62,20 @@ class Parameters:
         given = len(args)
         for name, value in zip(positional, args, strict=False):
             names[name] = value
+        extra: dict[str, Any] = {}
+        for name, value in kwargs.items():
+            if name in self.names:
+                if name in names:
+                    raise self._wrong(function, f"got several values for argument `{name}`")
+                names[name] = value
+            elif self.keywords is not None:
+                extra[name] = value
+            elif name in positional:
+                raise self._wrong(function, f"takes `{name}` by its place only")
+            else:
+                raise self._wrong(function, f"got an unexpected keyword argument `{name}`")
+        if self.keywords is not None:
+            names[self.keywords] = extra
         if given > len(positional):
             if self.rest is None:
                 least = len(positional) - len(function.defaults)
@@ -74,24 +88,12 @@ class Parameters:
             names[self.rest] = tuple(args[len(positional) :])
         elif self.rest is not None:
             names[self.rest] = ()
-        extra: dict[str, Any] = {}
-        for name, value in kwargs.items():
-            if name in self.names:
-                if name in names:
-                    raise self._wrong(function, f"got several values for argument `{name}`")
-                names[name] = value
-            elif self.keywords is not None:
-                extra[name] = value
-            else:
-                raise self._wrong(function, f"got an unexpected keyword argument `{name}`")
-        if self.keywords is not None:
-            names[self.keywords] = extra
         self._fill_defaults(function, given, names)
 
     def _fill_defaults(self, function: UserFunction, given: int, names: dict[str, Any]) -> None:
         positional = self.positional
         first_default = len(positional) - len(function.defaults)
-        missing = []
+        missing, kind = [], ""
         for i in range(given, len(positional)):
             name = positional[i]
             if name not in names:
@@ -99,16 +101,17 @@ class Parameters:
                     names[name] = function.defaults[i - first_default]
                 else:
                     missing.append(name)
-        for name in self.keyword:
+        for name in () if missing else self.keyword:
             if name not in names:
                 if name in function.keyword_defaults:
                     names[name] = function.keyword_defaults[name]
                 else:
                     missing.append(name)
+                    kind = "keyword "
         if missing:
             raise self._wrong(
                 function,
-                f"misses its argument{'s' if len(missing) > 1 else ''} "
+                f"misses its {kind}argument{'s' if len(missing) > 1 else ''} "
                 + ", ".join(f"`{m}`" for m in missing),
             )
 

@@ -15,9 +15,10 @@ from ...autograd import calls
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, fail, fault
 from ...graph.dtypes import is_float
+from ...graph.params import type_name
 from ...graph.symbolic_numbers import Growing
 from .dialect import kind_of, misfit, private
-from .formatting import str_format
+from .formatting import represent, str_format
 from .functions import call_value
 from .iterators import Lazy, sorted_values
 from .operations import (
@@ -107,14 +108,17 @@ def _extend(values: list[Any], items: Any) -> None:
 
 
 def _remove(values: list[Any], item: Any) -> None:
-    del values[_find(values, item)]
+    del values[_find(values, item, said="that value")]
 
 
-def _find(values: Any, item: Any) -> int:
-    for i, value in enumerate(values):
-        if value is item or equal(value, item):
+def _find(
+    values: Any, item: Any, start: int = 0, stop: int = MAX_CHARACTERS, /, said: str = ""
+) -> int:
+    for i in range(len(values))[start:stop]:
+        if values[i] is item or equal(values[i], item):
             return i
-    raise fail("E210", "the list does not hold that value", help="check with `in` first")
+    what = f"the {type_name(values)} does not hold {said or represent(item)}"
+    raise fail("E210", what, help="check with `in` first")
 
 
 def _sort(values: list[Any], /, *, key: Any = None, reverse: Any = False) -> None:
