@@ -43,10 +43,8 @@ class Source:
         return line, offset - self.starts[line - 1] + 1
 
     def line(self, number: int) -> str:
-        """Text of a line (from 1) without its line end; empty beyond the end."""
+        """Text of a line (from 1) without its line end."""
         starts = self.starts
-        if not 1 <= number <= len(starts):
-            return ""
         end = starts[number] - 1 if number < len(starts) else len(self.text)
         return self.text[starts[number - 1] : end]
 

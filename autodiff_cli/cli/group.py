@@ -142,7 +142,7 @@ def make_command(command: Command) -> click.Command:
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> Any:
         from .commands.completion import of_argument
 
-        return of_argument(key, ctx, incomplete)
+        return of_argument(key, incomplete)
 
     @click.pass_context
     def invoke(ctx: click.Context, /, **values: Any) -> int:

@@ -168,11 +168,9 @@ class Runner:
 
     def compute(self, source: Source, options: Options) -> Any:
         """What the command makes of a program."""
-        raise AssertionError("every command has its own")
 
-    def show(self, report: Any, several: bool) -> bool:
+    def show(self, report: Any, several: bool) -> Any:
         """Write what was made; False, or `CannotWrite`, when it could not be written."""
-        raise AssertionError("every command has its own")
 
     def worded(self, diagnostic: Diagnostic, report: Any) -> Diagnostic:
         """An error as people are told it; documents have it as it is."""
@@ -401,9 +399,6 @@ class Guarded:
 
     def flush(self) -> None:
         self.env.flush()
-
-    def isatty(self) -> bool:
-        return is_terminal(self.env.stdout)
 
 
 def _failure(name: str, error: AutodiffError) -> Any:

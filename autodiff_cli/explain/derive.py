@@ -400,6 +400,5 @@ def _compared(formula: Formula, gradient: Node, names: Mapping[Node, str]) -> bo
 
 def _evaluated(expression: Expression, scope: Scope) -> Any:
     (statement,) = parse(Source(text(expression, 0, True), "<derivative>")).body
-    if not isinstance(statement, ExprStmt):
-        raise ValueError
+    assert isinstance(statement, ExprStmt)
     return compile_expression(statement.value, Context(True))(scope)

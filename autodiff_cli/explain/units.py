@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..engine.evaluate import dependencies
-from ..errors import AutodiffError
 from ..graph.node import Node
 from ..graph.op import LEAF, OUTPUT
 from ..graph.walk import bodies, walk
@@ -140,11 +139,7 @@ class Statements:
 
 
 def _statements(source: Source) -> list[Span]:
-    try:
-        tree = parse(source)
-    except (AutodiffError, RecursionError):
-        return []
-    every = syntax.within(tree.body, (), syntax.below)
+    every = syntax.within(parse(source).body, (), syntax.below)
     return [statement.span for statement in every if not syntax.bodies(statement)]
 
 

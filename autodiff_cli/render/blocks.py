@@ -12,7 +12,7 @@ import numpy as np
 
 from .document import enveloped
 from .files import store_arrays
-from .plain import BOLD, DIM, RESET, gradient
+from .plain import gradient, painted
 from .text import broken, dumped, format_number, format_shape, identifier, printable
 from .values import cell_lines, fit_lines, strict, strict_number
 
@@ -161,7 +161,7 @@ def plain(found: Derivatives, *, flat: bool = False, color: bool = False) -> str
     if found.spectrum is not None:
         lines += [f"# {line}" for line in verdict(found.spectrum, 17)]
     if color:
-        lines = [_painted(line) for line in lines]
+        lines = [painted(line) for line in lines]
     return "\n".join(lines) + "\n"
 
 
@@ -169,14 +169,6 @@ def _flat_title(found: Derivatives, matrix: np.ndarray) -> str:
     ranges = ", ".join(f"{n} [{a}:{b}]" for n, (a, b) in column_ranges(found).items())
     of = printable(found.text, 80)
     return f"d {of}  {format_shape(matrix.shape)}  columns: {printable(ranges)}"
-
-
-def _painted(line: str) -> str:
-    if line.startswith("#"):
-        return f"{DIM}{line}{RESET}"
-    name, _, rest = line.partition(" = ")
-    value, mark, comment = rest.partition("  # ")
-    return f"{BOLD}{name}{RESET} = {value}{DIM}{mark}{comment}{RESET}"
 
 
 def verdict(spectrum: Spectrum, precision: int, sci: bool = False) -> list[str]:

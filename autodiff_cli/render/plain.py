@@ -45,7 +45,7 @@ def plain(
     if not asserts:
         lines.insert(0, _header(report))
     if color:
-        lines = [_painted(line) for line in lines]
+        lines = [painted(line) for line in lines]
     return "\n".join(lines) + "\n"
 
 
@@ -181,10 +181,10 @@ def assertion(name: str, array: np.ndarray) -> str:
 def comments(lines: Iterable[StyledLine], color: bool) -> str:
     """Lines with styles as comments of program text."""
     texts = ["# " + "".join(text for text, _ in line).rstrip() for line in lines]
-    return "".join((_painted(text) if color else text) + "\n" for text in texts)
+    return "".join((painted(text) if color else text) + "\n" for text in texts)
 
 
-def _painted(line: str) -> str:
+def painted(line: str) -> str:
     """Names bold, comments dim."""
     statement, mark, comment = line.partition("# ")
     name, equals, rest = statement.partition(" = ")

@@ -56,8 +56,6 @@ def missing(report: Report, record: TensorRecord) -> str:
     """Why a leaf has no gradient, in a word."""
     if not record.requires_grad:
         return "requires_grad=False"
-    if report.graph is None:
-        return "None"
     if not report.connected(record.name):
         return f"not connected to {report.objective or 'the last expression'}"
     return "autograd.grad returned it" if report.returned else "cleared after backward()"
@@ -70,8 +68,6 @@ def no_gradients(report: Report) -> str:
     if report.graph is not None or not leaves or any(r.grad is not None for r in records):
         return ""
     name = report.candidate
-    if report.returned:
-        return "none: autograd.grad() returned them, and leaves .grad as it is"
     if name is None:
         return "none: nothing is computed from what requires grad"
     if report.snippet:

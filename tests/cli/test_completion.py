@@ -63,6 +63,7 @@ def test_names_of_the_program(ask):
     assert ask("run", "demo.expr", "--heat", "A.") == ["plain,A.grad"]
     assert ask("run", "demo.expr", "-D", "ra") == ["plain,rate="]
     assert ask("run", "missing.expr", "--loss", "l") == []
+    assert ask("run", "demo.expr", "--timeout", "1") == []
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish", "powershell"])

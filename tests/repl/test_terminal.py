@@ -271,9 +271,9 @@ def editor(folder: Path) -> Path:
 
 
 def test_editor(folder: Path) -> None:
-    terminal = Terminal(folder, EDITOR=str(editor(folder)))
-    terminal.sees("ad>")
-    terminal.enter("x = 1", "x  1")
+    terminal = Terminal(folder, "repl", "-e", "x = 1", EDITOR=str(editor(folder)))
+    terminal.sees("x  1")
+    terminal.ready()
     terminal.enter(":edit", "names: x")
     terminal.enter("added + 0", "42")
     terminal.send(CTRL_D)

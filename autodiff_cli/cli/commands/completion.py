@@ -116,7 +116,7 @@ def listed(words: Iterable[str], incomplete: str) -> list[CompletionItem]:
     return items((before + comma + word for word in words if word not in taken), incomplete)
 
 
-def of_argument(key: str, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+def of_argument(key: str, incomplete: str) -> list[CompletionItem]:
     """Words that no option takes: files, topics, names of operations, shells."""
     if key == "topics":
         words = [*COMMANDS, "commands", *TOPICS, *kinds(), *operations()]
@@ -125,8 +125,6 @@ def of_argument(key: str, ctx: click.Context, incomplete: str) -> list[Completio
         return items(operations(), incomplete)
     if key == "shells":
         return items(SHELLS, incomplete)
-    if key == "name":
-        return items(program_names(ctx), incomplete)
     return files(incomplete)
 
 

@@ -9,12 +9,11 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from ...crash import crashed
-from ...errors import AutodiffError, Exit
+from ...errors import Exit
 from ...language.syntax.decode import decode
 from ...outside import OUTSIDE
-from ..dispatch import COMMANDS
 from ..options import Command, Option, chosen, only
-from ..streams import Environment, OutputFailed, is_terminal
+from ..streams import Environment, is_terminal
 
 if TYPE_CHECKING:
     from ...language.program.report import Options
@@ -197,8 +196,6 @@ def run_tool(
     words: list[str], program: str, values: dict[str, Any], env: Environment
 ) -> tuple[int, str]:
     """Another command, on the session's program: its exit code and everything it wrote."""
-    if words[0] not in COMMANDS:
-        return Exit.USAGE, f"error: `autodiff {words[0]}` does not exist\n"
     out = _Captured()
     out.encoding = getattr(env.stdout, "encoding", None) or "utf-8"
     color = env.colors(env.stdout, values["color"])
@@ -228,13 +225,7 @@ def _call(words: list[str], program: str, env: Environment) -> int:
     form = ["--format", "rich"] if name in ("jacobian", "hessian", "explain", "why") else []
     # A session has leaves for several results: that one does not depend on another is no news.
     quiet = [] if name in ("why", "graph") else ["-q"]
-    try:
-        return run_group([*words, *form, *quiet, *read, "-"], env)
-    except AutodiffError as error:
-        env.diagnose(error.diagnostic)
-        return error.diagnostic.exit_code
-    except OutputFailed:
-        return Exit.EVALUATION
+    return run_group([*words, *form, *quiet, *read, "-"], env)
 
 
 def _check(words: list[str], program: str, env: Environment) -> int:

@@ -356,8 +356,6 @@ def _summary(value: np.ndarray, look: Look) -> str:
     corners = f"{ends[0]} .. {ends[1]}"
     if value.ndim > 1:
         corners += f" / {ends[2]} .. {ends[3]}"
-    if value.dtype.kind == "b":
-        return f"{int(value.sum())} True"
     return f"norm {format_number(norm(value), look.precision)}  corners {corners}"
 
 

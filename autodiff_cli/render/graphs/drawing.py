@@ -25,6 +25,7 @@ from ...graph.sizes import not_single
 from ...graph.state import STATE
 from ...graph.walk import bodies, walk
 from ...language.program.derivatives import Differentiated
+from ...language.program.report import Report, TensorRecord
 from ...language.program.running import Program
 from ...language.program.variables import leaf_names, named_tensors, objective_of
 from ...session import Options
@@ -121,19 +122,14 @@ def draw_program(program: Program, wanted: Wanted, found: Drawing) -> None:
     objective = objective_of(program, wanted.of, "jacobian")
     names: dict[Node, str] = {}
     tensors = named_tensors(program)
-    for name, tensor in tensors.items():
-        names.setdefault(tensor.node, name)
-    draw(objective.node, names, objective.name, wanted, found, leaf_names(tensors))
-
-
-def draw(
-    out: Node, names: dict[Node, str], name: str | None, wanted: Wanted, found: Drawing,
-    leaves: dict[Any, str],
-) -> None:  # fmt: skip
-    """Collect the graph behind a node."""
+    for known, tensor in tensors.items():
+        names.setdefault(tensor.node, known)
+    name, out = objective.name, objective.node
     totals, paths = _gradients(out) if wanted.grads else ({}, {})
     evaluate([out])
-    outline = Outline(out, names, name, found.warnings, leaves)
+    shown = TensorRecord(objective.text, out.shape, "", True, False, None, value_of(out), None, out)
+    program.check_finite(Report(found.file, tensors={objective.text: shown}))
+    outline = Outline(out, names, name, STATE.warnings, leaf_names(tensors))
     kept = _kept(outline, wanted)
     if wanted.values:
         evaluate([node for node in kept if node.outputs is None])

@@ -1,0 +1,181 @@
+"""Explanations and pictures of what is seldom: hooks, numbers that are no floats, odd names, graphs
+that are too large, checks that fail themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from autodiff_cli.errors import AutodiffError, fault
+from autodiff_cli.explain import check, derive
+from autodiff_cli.explain.derive import derive_source
+from autodiff_cli.explain.model import Request
+from autodiff_cli.render.explanations.explain_documents import _code, shown_value
+from autodiff_cli.render.profile import place_of
+from autodiff_cli.render.report.numbers import value
+from autodiff_cli.render.values import Look, statistics
+from autodiff_cli.session import Options
+from autodiff_cli.source import Source
+
+from ..cli.conftest import Cli
+from .conftest import explained
+
+TORCH = "import torch\nx = torch.tensor([1.0, 2.0], requires_grad=True)\n"
+
+
+def test_checks_that_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault of the comparison is said in its place; the time limit ends everything."""
+    error = fault("E505 ran-out-memory", "it", "less")
+
+    def fails(*args: object) -> None:
+        raise error
+
+    for place in ("__init__", "check"):
+        with monkeypatch.context() as patched:
+            patched.setattr(check.GraphCheck, place, fails)
+            found = explained("x = 3\nloss = x * x").check
+            assert found is not None and (found.kind, found.largest) == ("unknown", 0.0)
+            assert found.text == "not compared with central differences: it ran out of memory"
+            assert check.confirmed([], []) == set() or place == "check"
+    monkeypatch.setattr(check.GraphCheck, "__init__", fails)
+    error = fault("E508 time-limit-s-reached", 1.0, "--timeout", 10.0)
+    assert explained("x = 3\nloss = x * x").error is error
+    with pytest.raises(AutodiffError, match="time limit"):
+        check.confirmed([], [])
+    with monkeypatch.context() as patched:
+        patched.setattr(derive, "_built", fails)
+        assert (
+            derive_source(Source("x = 3\nloss = x * x", "t"), Options(), Request()).error is error
+        )
+
+
+def test_formulas_that_disagree(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(derive._Context, "_agrees", lambda *args: False)
+    found = derive_source(Source("x = 3\nloss = x * x", "t"), Options(), Request()).error
+    assert found is not None and found.code == "E404"
+
+
+def test_jacobians_of_matrices() -> None:
+    source = Source("x = [[1, 2], [3, 4]]\ny = x @ x", "t")
+    found = derive_source(source, Options(), Request(of="y")).error
+    assert found is not None and "4 axes" in found.message
+
+
+def test_what_is_explained(cli: Cli) -> None:
+    text = TORCH + "y = x * 2\nloss = (y * y).sum()\nloss.backward(retain_graph=True)\n"
+    two = text + "other = y.sum()\nother.backward()\n"
+    assert cli("explain", "--of", "loss", "-e", two).out.count("total\n  g(x) = [8, 16]\n") == 1
+    assert cli("explain", "--of", "other", "-e", two).out.count("total\n  g(x) = [2, 2]\n") == 1
+    said = cli("explain", "--of", "y", "-e", text)
+    assert said.code == 3 and "an explanation needs a single number, but `y`" in said.err
+    assert "--loss NAME" in said.err
+    hooked = TORCH + "x.register_hook(lambda g: g * 3)\nloss = (x * x).sum()\nloss.backward()\n"
+    said = cli("explain", "--markdown", "-e", hooked).out
+    assert "* `g(x)` = `[6, 12]` (replaced by a hook)\n" in said
+
+
+def test_headers_of_loops() -> None:
+    text = "x = [1.0, 2.0]\ns = 0\nfor v in x * 2:\n    s = s + v * v\nloss = s\n" + "y = 1\n" * 3
+    found = explained(text)
+    assert found.totals[0].value.tolist() == [8, 16]
+
+
+def test_forms_of_values(cli: Cli) -> None:
+    look = Look(max_elements=4)
+    assert shown_value(np.arange(6.0).reshape(2, 3), look) == "(2, 3), norm 7.4162"
+    assert _code("a`b") == "``a`b``" and _code("`a") == "`` `a ``"
+    assert statistics(np.array([True, False, True])) == "2 of 3 elements True"
+    assert place_of(None, "a.expr") == ""
+    assert value(np.zeros((0, 3)), 6) == '<span class="number">empty (0, 3)</span>'
+    cube = value(np.arange(8.0).reshape(2, 2, 2), 6)
+    assert [f"<small>[{i}]</small>" in cube for i in range(3)] == [True, True, False]
+    assert cube.count("<tr>") == 4 and cube.count("<td") == 8
+    said = value(np.array([True, False]), 6)
+    assert "<td>True</td><td>False</td>" in said
+    large = "x = ones(9, 9, requires_grad=True)\nloss = sum(where(x > 0, x, 2 * x))"
+    assert "g(x)  (9, 9)  norm 9  2 paths added\n" in cli("explain", "-e", large, tty=True, NO_COLOR="1").out
+
+
+def test_jacobians_in_a_terminal(cli: Cli) -> None:
+    text = "x = [1, 2]\nd_a = [5, 6]\ny = 3 * x * d_a"
+    flat = cli("jacobian", "--layout", "flat", "-e", text, tty=True, NO_COLOR="1")
+    assert flat.out.startswith("d y  (2, 4)  columns: x [0:2], d_a [2:4]\n  [[15,  0,  3,  0],\n")
+    pair = "import torch\nm = torch.nn.Linear(1, 1)\nm_weight = torch.ones(1, requires_grad=True)\n"
+    pair += "y = m(m_weight)"
+    named = cli("jacobian", "--of", "y", "--wrt", "m.weight,m_weight", "-e", pair).out
+    names = [line.partition(" = ")[0] for line in named.splitlines() if " = " in line]
+    assert names[-2:] == ["J_y_m_weight", "J_y_m_weight_2"]
+    color = cli("jacobian", "--wrt", "x", "-e", text, "--color", "always").out
+    assert color.splitlines()[-1].startswith("\x1b[1mJ_y_x\x1b[0m = [[15")
+
+
+def test_latex_of_parts(cli: Cli) -> None:
+    text = "A = [[2, 0.5], [1, 3]]; x = [1, 2]; loss = sum(inverse(A @ A.T) @ (A @ A.T) @ x)"
+    said = cli("derive", "--to", "latex", "-e", text).out + cli("derive", "--latex", "-e", text).out
+    assert r"\quad\text{where}\quad u = A A^{\top},\; v = A^{\top} x" in said
+
+
+def test_what_cannot_be_written(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "folder.json").mkdir()
+    said = cli("run", "demo.expr", "-o", "folder.json")
+    assert (said.code, "cannot write `folder.json`: it is a folder" in said.err) == (2, True)
+    said = cli("run", "demo.expr", "-o", "it.zarr")
+    assert (said.code, "add --engine dask" in said.err) == (2, True)
+
+
+def test_large_graphs(cli: Cli) -> None:
+    loop = (
+        "x = [0.5, 1]\nfor i in range(80):\n    x = sin(cos(tanh(exp(x * 0.1))))\nloss = sum(x)\n"
+    )
+    drawn = cli("graph", "-f", "svg", "-e", loop).out.replace("\xa0", " ")
+    assert "80 x MulBackward0, 80 x ExpBackward0, 80 x TanhBackward0, 160 others, each" in drawn
+    few = cli("graph", "-f", "svg", "--max-nodes", "9", "-e", loop).out
+    assert "… 393 nodes not drawn" in few and few.count('<g class="node') == 9
+    names = [
+        "sin",
+        "cos",
+        "tan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "exp",
+        "log",
+        "abs",
+        "relu",
+        "atan",
+        "erf",
+    ]
+    kinds = "".join(f"    y = {name}(x) + y\n" for name in [*names, "log1p", "sigmoid"])
+    deep = f"x = [0.5]\ny = 0 * x\nfor i in range(400):\n{kinds}loss = sum(y)\n"
+    said = cli("run", "--only", "graph", "-e", deep).out.splitlines()
+    assert said[1] == "# 11203 nodes, too many for a tree (--all)"
+    assert [line.split() for line in said[2:4]] == [
+        ["#", "5600", "<AddBackward0>"], ["#", "400", "<SigmoidBackward0>"],
+    ]  # fmt: skip
+    assert [line.split() for line in said if "others" in line] == [["#", "1203", "others"]]
+
+
+def test_notes_of_a_drawing(cli: Cli) -> None:
+    text = "x = [-1.0, 4.0]\nloss = sum(sqrt(x))"
+    for form, sign in [
+        ("dot", '<- nan starts here", shape=box, color="red"];'),
+        ("mermaid", "#60;- nan starts here"),
+        ("svg", "nan\N{NO-BREAK SPACE}starts\N{NO-BREAK SPACE}here"),
+        ("tree", "<- nan starts here"),
+    ]:
+        assert cli("graph", "-f", form, "-e", text).out.count(sign) == 1
+        assert cli("graph", "-f", form, "--nan", "ignore", "-e", text).out.count("starts") == 0
+    said = cli("graph", "--nan", "error", "-e", text)
+    assert (said.code, said.err[:12]) == (4, "error[E501]:")
+
+
+def test_many_values_and_items(cli: Cli, tmp_path: Path) -> None:
+    many = "".join(f"c{i} = const({i})\n" for i in range(25))
+    assert cli("run", "-e", many, tty=True).code == 0
+    (tmp_path / "a.expr").write_text("x = 1\n" + "assert x == 2\n" * 45 + "loss = x * x\n")
+    assert f" .{'F' * 36}...  " in cli("check", "a.expr").out
+    assert '"note": "written"' in cli("check", "demo.expr", "--snapshot", "--format", "json").out
+    said = cli("run", "-e", "x = const(zeros(0, 2) > 1)\ny = zeros(0).long()").out
+    assert "x = zeros(0, 2, dtype=torch.bool)" in said and "y = zeros(0, dtype=torch.int64)" in said
