@@ -225,6 +225,26 @@ def test_results_with_rows_are_written(client: Any, folder: Path, tmp_path: Path
     np.testing.assert_allclose(z, (X - X.mean(0)) @ [0.5, -1.0, 2.0], rtol=1e-12, atol=1e-15)
 
 
+def test_what_is_read_is_not_written(client: Any, folder: Path) -> None:
+    files = given(folder, "X.zarr", "y.zarr")
+    words = ["--engine", "dask", "-o", str(folder / "X.zarr")]
+    code, _, err = command(client, str(folder / "p.expr"), *files, *words)
+    assert code == 2 and "it is a folder" in err
+    assert np.array_equal(zarr.open(str(folder / "X.zarr"), mode="r")[:], np.load(folder / "X.npy"))
+
+
+def test_no_rows(client: Any, folder: Path, tmp_path: Path) -> None:
+    for name, shape in (("X", (0, 3)), ("y", 0)):
+        np.save(tmp_path / f"{name}.npy", np.zeros(shape))
+    program = tmp_path / "p.expr"
+    program.write_text(
+        "X = const([[1.]])\ny = const([0.])\nw = [1., 2., 3.]\nloss = sum((X @ w - y)**2)"
+    )
+    words = [str(program), *given(tmp_path, "X.npy", "y.npy"), "--only", "gradients"]
+    code, out, err = command(client, *words, "--engine", "dask")
+    assert (code, err) == (0, "") and "w.grad = [0.0, 0.0, 0.0]" in out
+
+
 def test_tables(client: Any, folder: Path) -> None:
     words = ["--engine", "dask", "--chunk", "4K", "--format", "rich"]
     code, out, _ = command(client, str(folder / "p.expr"), *given(folder, "X.npy", "y.npy"), *words)

@@ -13,7 +13,6 @@ from autodiff_cli.autograd.tensor import AccumulateGrad
 from autodiff_cli.engine.evaluate import evaluate
 from autodiff_cli.engine.rows.job import Job, combine, cut, pick
 from autodiff_cli.engine.rows.passes import Passes, Rows
-from autodiff_cli.engine.rows.placement import Placement
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.graph.dtypes import is_float
 from autodiff_cli.graph.node import Node
@@ -46,12 +45,12 @@ class Here:
         ]
         return [combine(h, list(p)) for h, p in zip(how, zip(*parts, strict=True), strict=True)]
 
-    def lazy(self, job: Job, arrays: list[Any], whole: list[Any], rows: Placement) -> Any:
+    def lazy(self, job: Job, arrays: list[Any], whole: list[Any], axis: int) -> Any:
         parts = [
             job(a, b - a, [cut(x, p, a, b - a) for x, p in arrays], whole)[0]
             for a, b in pairwise(self.bounds)
         ]
-        return np.concatenate(parts, rows[0]), rows
+        return np.concatenate(parts, axis), (axis, parts[0].shape[axis] // self.bounds[1])
 
 
 def _rows(nodes: dict[str, Node], case: Case, axis: int, alone: bool) -> list[int] | None:

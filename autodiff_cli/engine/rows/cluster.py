@@ -22,7 +22,6 @@ from ...graph.node import Node
 from ...version import __version__
 from .job import Job, combine, pick
 from .passes import Passes, Rows
-from .placement import Placement
 from .sources import DaskSource, Picked, Source, source_of
 
 TOGETHER = 8  # results of blocks that one task combines
@@ -37,7 +36,7 @@ def _dask() -> Any:
 
 
 def _block(
-    job: Job, start: int, count: int, arrays: list[Any], whole: list[np.ndarray], topic: str | None
+    topic: str | None, start: int, count: int, arrays: list[Any], job: Job, *whole: np.ndarray
 ) -> list[Any]:
     """One task: read a block and do the job with it; those who listen to `topic` are told."""
     found = job(start, count, [a() if callable(a) else a for a in arrays], whole)
@@ -56,14 +55,19 @@ class Derived(Source):
     """What a job makes of each block, when it is asked for."""
 
     def __init__(
-        self, cluster: Cluster, job: Job, arrays: list[Source], whole: list[Any], axis: int
+        self, job: Job, arrays: list[Source], whole: list[Any], axis: int, topic: str | None
     ):
-        self.cluster, self.job, self.arrays, self.whole = cluster, job, arrays, whole
-        self.axis = axis
+        self.delayed = partial(_dask().delayed, pure=False)
+        self.given = [self.delayed(value, traverse=False) for value in (job, *whole)]
+        self.arrays, self.axis, self.topic = arrays, axis, topic
+
+    def task(self, start: int, stop: int) -> Any:
+        """All results for a block."""
+        blocks = [array.at(start, stop) for array in self.arrays]
+        return self.delayed(_block)(self.topic, start, stop - start, blocks, *self.given)
 
     def at(self, start: int, stop: int) -> Any:
-        task = self.cluster.task(self.job, self.arrays, self.whole, start, stop)
-        return _dask().delayed(list.__getitem__)(task, 0)
+        return self.delayed(list.__getitem__)(self.task(start, stop), 0)
 
 
 class Cluster:
@@ -119,12 +123,6 @@ class Cluster:
         """Whether the value of a node is on the cluster."""
         return isinstance(node.value, Rows)
 
-    def task(self, job: Job, arrays: list[Source], whole: list[Any], start: int, stop: int) -> Any:
-        """The task of one block."""
-        blocks = [array.at(start, stop) for array in arrays]
-        block = self.dask.delayed(_block, pure=False)
-        return block(job, start, stop - start, blocks, whole, self.topic)
-
     def run(
         self,
         job: Job,
@@ -144,11 +142,10 @@ class Cluster:
             near = np.searchsorted(self.bounds, rows, "right") // TOGETHER
             bounds = [0, *(np.flatnonzero(np.diff(near)) + 1).tolist(), rows.size]
             ends = pairwise(bounds)
-        delayed = partial(self.dask.delayed, pure=False)
-        sent, *there = [delayed(value, traverse=False) for value in (job, *whole)]
-        parts = [self.task(sent, arrays, there, *block) for block in ends]
+        source = self.lazy(job, arrays, whole)
+        parts = [source.task(*block) for block in ends]
         self.done, self.blocks = 0, len(parts)
-        merge = partial(delayed(_merged), how)
+        merge = partial(self.dask.delayed(_merged, pure=False), how)
         while len(parts) > 1:
             parts = [merge(parts[i : i + TOGETHER]) for i in range(0, len(parts), TOGETHER)]
         return self.compute(parts[0])
@@ -184,10 +181,10 @@ class Cluster:
             raise fault("E608 cluster-failed", f"{type(error).__name__}: {error}") from None
 
     def lazy(
-        self, job: Job, arrays: list[Source], whole: list[np.ndarray], rows: Placement
-    ) -> Source:
-        """The only result of a job, block by block when it is asked for."""
-        return Derived(self, job, arrays, whole, rows[0])
+        self, job: Job, arrays: list[Source], whole: list[np.ndarray], axis: int = 0
+    ) -> Derived:
+        """The first result of a job, block by block when it is asked for."""
+        return Derived(job, arrays, whole, axis, self.topic)
 
     def blocked(self, source: Source) -> Rows:
         """The rows of an array as the value of a node; the first one says where blocks end.
@@ -199,7 +196,7 @@ class Cluster:
         if not self.bounds:
             row = max(1, dtype.itemsize * int(np.prod(shape[1:], dtype=object)))
             step = max(1, self.chunk // row)
-            self.bounds = [*range(0, shape[0], step), shape[0]]
+            self.bounds = [*(range(0, shape[0], step) or [0]), shape[0]]
         elif shape[0] != self.bounds[-1]:
             raise fault("E606 other-number-of-rows", shape[0], self.bounds[-1])
         return Rows(source, shape, dtype, (0, 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,7 +61,7 @@ class Job(NamedTuple):
     max_bytes: int
 
     def __call__(
-        self, start: int, count: int, blocks: list[np.ndarray], whole: list[np.ndarray]
+        self, start: int, count: int, blocks: list[np.ndarray], whole: Sequence[np.ndarray]
     ) -> list[Any]:
         """The results for rows `start` to `start + count`."""
         with own_state():

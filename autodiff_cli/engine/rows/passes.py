@@ -44,8 +44,8 @@ class Blocks(Protocol):
         """The results of a job for all rows, or those of ascending numbers, combined over blocks as
         `how` says."""
 
-    def lazy(self, job: Job, arrays: list[Any], whole: list[np.ndarray], rows: Placement) -> Any:
-        """The only result of a job as an array of blocks that nobody has asked for yet."""
+    def lazy(self, job: Job, arrays: list[Any], whole: list[np.ndarray], axis: int) -> Any:
+        """The only result of a job, with rows along `axis`, in blocks nobody has asked for yet."""
 
 
 class Rows:
@@ -268,7 +268,7 @@ class _Graph:
             return node.value
         job = _Builder(self, [node])
         rows = self.rows[node]
-        array = self.passes.blocks.lazy(job.job(1), job.arrays, job.given, rows)
+        array = self.passes.blocks.lazy(job.job(1), job.arrays, job.given, rows[0])
         return Rows(array, node.shape, node.dtype, rows)
 
     def _known(self, node: Node) -> Any:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import glob
 import os
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
 from typing import Any
@@ -92,27 +92,32 @@ def _extra(name: str) -> Any:
         raise fault("E607 extra-missing", name) from None
 
 
-class Shards(Source):
-    """Several .npy files, one below the other."""
+class Stacked(Source):
+    """Arrays of several sources, one below the other."""
 
-    def __init__(self, paths: list[str]):
-        self.parts = [FileSource(npy, path) for path in paths]
-        first = self.parts[0]
-        for part in self.parts:
-            if part.shape[1:] != first.shape[1:] or part.dtype != first.dtype:
-                raise fault("E702 shards-differ", first.where[0], part.where[0])
-        self.ends = np.cumsum([part.shape[0] for part in self.parts]).tolist()
-        self.shape, self.dtype = (self.ends[-1], *first.shape[1:]), first.dtype
+    def __init__(self, parts: Sequence[Source]):
+        self.parts = parts
+        self.ends = np.cumsum([part.shape[0] for part in parts]).tolist()
+        self.shape, self.dtype = (self.ends[-1], *parts[0].shape[1:]), parts[0].dtype
 
     def at(self, start: int, stop: int) -> Any:
         reads = []
-        first = bisect_right(self.ends, start)
+        first = min(bisect_right(self.ends, start), len(self.parts) - 1)
         for part, end in zip(self.parts[first:], self.ends[first:], strict=True):
             begin = end - part.shape[0]
             reads.append(part.at(max(start - begin, 0), min(stop, end) - begin))
             if end >= stop:
                 break
-        return partial(_joined, reads, 0)
+        return _together(reads, 0)
+
+
+def _together(reads: list[Any], axis: int) -> Any:
+    """What reads all of it: a function as long as no part is a task."""
+    if all(type(read) is partial for read in reads):
+        return partial(_joined, reads, axis)
+    from dask.delayed import delayed
+
+    return delayed(_joined)(reads, axis)
 
 
 def _joined(reads: list[Any], axis: int) -> np.ndarray:
@@ -128,41 +133,45 @@ class Picked(Source):
     def at(self, start: int, stop: int) -> Any:
         rows = self.rows[start:stop]
         runs = np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1)
-        reads = [self.source.at(*((r[0], r[-1] + 1) if r.size else (0, 0))) for r in runs]
-        if all(type(read) is partial for read in reads):
-            return partial(_joined, reads, self.axis)
-        from dask.delayed import delayed
-
-        return delayed(_joined)(reads, self.axis)
+        ends = [(run[0], run[-1] + 1) if run.size else (0, 0) for run in runs]
+        return _together([self.source.at(*each) for each in ends], self.axis)
 
 
-class Table(Source):
-    """Columns of a data frame of Dask: all, one as a vector, or several (`a,b`)."""
+def shards(paths: list[str]) -> Source:
+    """Several .npy files, one below the other."""
+    parts = [FileSource(npy, path) for path in paths]
+    for part in parts:
+        if part.shape[1:] != parts[0].shape[1:] or part.dtype != parts[0].dtype:
+            raise fault("E702 shards-differ", parts[0].where[0], part.where[0])
+    return Stacked(parts)
 
-    def __init__(self, frame: Any, key: str | None):
-        from dask.base import compute
-        from dask.delayed import delayed
 
-        names = list(frame.columns)
-        chosen = names if key is None else [key] if key in names else key.split(",")
-        frame = frame[chosen]
-        dtypes = {d: _numbers(getattr(d, "numpy_dtype", d)) for d in frame.dtypes}
-        self.dtype = np.result_type(*dtypes.values())
-        self.parts = frame.to_delayed()
-        self.ends = np.cumsum(compute(*map(delayed(len), self.parts))).tolist()
-        self.shape = (self.ends[-1], *(() if key in names else (len(chosen),)))
-        self.rows = delayed(_columns)
+class Columns(Source):
+    """Columns of a part of a data frame of Dask."""
+
+    def __init__(self, part: Any, shape: tuple[int, ...], dtype: np.dtype):
+        self.part, self.shape, self.dtype = part, shape, dtype
 
     def at(self, start: int, stop: int) -> Any:
-        first, last = bisect_right(self.ends, start), bisect_left(self.ends, stop)
-        before = self.ends[first - 1] if first else 0
         shape = (stop - start, *self.shape[1:])
-        return self.rows(self.parts[first : last + 1], start - before, shape, self.dtype)
+        return self.part.to_numpy(self.dtype)[start:stop].reshape(shape)
 
 
-def _columns(parts: list[Any], start: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    whole = np.concatenate([part.to_numpy(dtype) for part in parts])
-    return np.ascontiguousarray(whole[start : start + shape[0]]).reshape(shape)
+def table(frame: Any, key: str | None) -> Source:
+    """Columns of a data frame of Dask: all, one as a vector, or several (`a,b`)."""
+    from dask.base import compute
+    from dask.delayed import delayed
+
+    names = list(frame.columns)
+    chosen = names if key is None else [key] if key in names else key.split(",")
+    frame = frame[chosen]
+    dtype = np.result_type(*(_numbers(getattr(d, "numpy_dtype", d)) for d in frame.dtypes))
+    parts = frame.to_delayed()
+    tail = () if key in names else (len(chosen),)
+    counts = compute(*map(delayed(len), parts))
+    return Stacked([
+        Columns(part, (n, *tail), dtype) for part, n in zip(parts, counts, strict=True)
+    ])  # fmt: skip
 
 
 class DaskSource(Source):
@@ -238,9 +247,9 @@ def _source(path: str, key: str | None) -> Source | None:
             raise fault("E701 no-shards", patterns[0])
         kind = os.path.splitext(paths[0])[1].lower()
         if kind == ".npy":
-            return Shards(paths)
+            return shards(paths)
     if kind == ".npy" and os.path.exists(path):
         return FileSource(npy, path)
     if kind in TABLES:
-        return Table(getattr(_extra("dask.dataframe"), TABLES[kind])(paths), key)
+        return table(getattr(_extra("dask.dataframe"), TABLES[kind])(paths), key)
     return None
