@@ -54,10 +54,9 @@ class BindError(Exception):
 class _Late:
     """Conversions that upper layers provide; bound once."""
 
-    __slots__ = ("function", "node_of_list", "number", "value")
+    __slots__ = ("node_of_list", "number", "value")
 
     def __init__(self) -> None:
-        self.function: Callable[[Any], Callable[..., Any]] | None = None
         self.node_of_list: Callable[[Any], Node] | None = None
         self.number: Callable[[Any], Node] | None = None
         self.value: Callable[[Node], Any] | None = None
@@ -257,7 +256,9 @@ def to_floats(value: Any, first: Node | None = None) -> Any:
 
 
 def to_function(value: Any, first: Node | None = None) -> Callable[..., Any]:
-    return value if callable(value) else LATE.function(value)  # type: ignore[misc]  # bound at import of language
+    if not callable(value):
+        raise BindError(f"must be a function, not {shown(value)}")
+    return value
 
 
 def anything(value: Any, first: Node | None = None) -> Any:

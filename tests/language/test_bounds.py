@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from autodiff_cli.graph.registry import OPS, register
 from autodiff_cli.language.nn import prelude
 from autodiff_cli.language.runtime import assignment
 from autodiff_cli.language.syntax.literals.number_arrays import read_array
@@ -25,6 +26,45 @@ REFUSED = {
     "list(range(10**9))": "E505",
     "sorted(range(10**9))": "E505",
     "('a' * 4000).replace('a', 'b' * 10_000_000)": "E505",
+    "input('a')": "E203",
+    "import dataclasses; dataclasses.dataclass(3)": "E208",
+    "torch.save(torch.ones(1), 3)": "E208",
+    "torch.save(torch.ones(1), 'a' * 5000)": "E208",
+    "import os; os.makedirs('q'); os.makedirs('q', exist_ok=True)\nos.makedirs('q')": "E701",
+    "class A:\n    def __weird__(self): pass": "E106",
+    "torch.func.functional_call(3, {}, torch.ones(1))": "E208",
+    "torch.autograd.graph.GradientEdge(3, 0)": "E208",
+    "torch.autograd.grad([3], torch.ones(1, requires_grad=True))": "E208",
+    "torch.autograd.gradcheck(lambda a: a, (torch.ones(1).double(),), eps=-1.0)": "E205",
+    "torch.ones(3)[..., ...]": "E305",
+    "n = torch.tensor([1])\nF.ctc_loss(M.log_softmax(1), torch.tensor([1.0]), n + 1, n)": "E307",
+    "n = torch.tensor([1])\nF.ctc_loss(M.log_softmax(1), n + 6, n + 1, n)": "E305",
+    "torch.histogram(torch.ones(3), torch.tensor([3.0, 1.0, 2.0]))": "E504",
+    "torch.linalg.pinv(M, rtol=torch.ones(4, 4))": "E308",
+    "(-8) ** 0.5": "E504",
+    "torch.einsum('ii,j->ij', M, torch.ones(3))": "E301",
+    "torch.einsum('iij->j', torch.ones(2, 3, 3))": "E301",
+    "torch.addmm(torch.ones(2, 2, 2), M, M.t())": "E302",
+    "F.interpolate(torch.ones(1, 1, 4, 4), 2, mode='lanczos')": "E205",
+    "F.lp_pool1d(torch.ones(1, 1, 4), 0, 2)": "E504",
+    "torch.gradient(torch.ones(3), spacing=(torch.ones(2),))": "E303",
+    "torch.ones(2, 3).t().clone().as_strided((2,), (1,))": "E203",
+    "y = torch.ones(2, 2, 3) @ w\ny.grad_fn.next_functions[0][0].register_prehook(len)": "E203",
+    "q = [1]\nfor i in range(9000): q = map(abs, q)\nnext(q)": "E507",
+    "F.triplet_margin_with_distance_loss(M, M, M, distance_function=3)": "E205",
+    "enumerate([1]).close()": "E207",
+    "m = torch.nn.Linear(2, 2); del m.weight; m.reset_parameters()": "E207",
+    "torch.no_grad()(3)": "E208",
+    "d = fa.make_dual(M, t)\nt.add_(1); fa.unpack_dual(d.sin())": "E203",
+    "np.linalg.inv(np.ones((2, 3)))": "E208",
+    "[1] * 10**30": "E504",
+    "print([10**5000])": "E504",
+    "f'{10**5000}'": "E504",
+    "json.dumps(10**5000)": "E504",
+    "float(10**400)": "E504",
+    "10**400 / 3": "E504",
+    "'a'.center(10**30)": "E504",
+    "len(range(10**30))": "E504",
     DEEP + "str(deep)": "E505",
     DEEP + "np.array(deep)": "E108",
     DEEP + "torch.func.vmap(lambda t: t)(deep)": "E507",
@@ -35,7 +75,14 @@ REFUSED = {
 
 @pytest.mark.parametrize("text", REFUSED)
 def test_what_is_too_much_is_refused_by_its_code(text: str) -> None:
-    start = "import torch, math, json\nimport numpy as np\n"
+    start = """import torch, math, json
+import numpy as np
+import torch.nn.functional as F
+from torch.autograd import forward_ad as fa
+M, w = torch.arange(6.0).reshape(2, 3), torch.ones(3, requires_grad=True)
+t = torch.ones(2, 3)
+fa.enter_dual_level()
+"""
     lines = (start + text).count("\n") + 1
     error = run(Source(start + text, "much.py")).error
     assert error is not None
@@ -51,6 +98,11 @@ def test_containers_grow_to_a_bound(text: str, monkeypatch: pytest.MonkeyPatch) 
     error = run(Source(f"import torch\n{text}", "grows.py")).error
     assert error is not None
     assert error.code == "E505"
+
+
+def test_an_op_is_declared_once() -> None:
+    with pytest.raises(ValueError, match="twice"):
+        register(OPS["sin"])
 
 
 LAYER = """layer Scaled(size, by=2.0, other=None) of Base(size, 3)

@@ -42,8 +42,6 @@ class Exhaustion:
             return
         if issubclass(kind, RecursionError):
             raise fault("E507 program-recurses-too-deeply") from None
-        if issubclass(kind, ValueError) and str(error).startswith("Exceeds the limit ("):
-            raise too_many_digits("written out") from None
         if issubclass(kind, OverflowError):
             raise fault("E504 number-too-large", error=error, span=STATE.span) from None
         if issubclass(kind, MemoryError):

@@ -145,7 +145,7 @@ def numpy_function(name: str, ops: list[Any]) -> Callable[..., Any]:
             return own(*args, **kwargs)
         given = [array(a) if _is_data(a) else a for a in args]
         if given and isinstance(given[0], int):
-            given[0] = array(float(given[0]))
+            given[0] = array(given[0])
         try:
             result = calls.call_ops(ops, name, tuple(given), kwargs)
         except AutodiffError as error:

@@ -66,8 +66,6 @@ class Reach:
 
     def parts(self, value: Any) -> Sequence[Entry]:
         """The values inside a value."""
-        if isinstance(value, PLAIN):
-            return ()
         if isinstance(value, KeysView | ValuesView | ItemsView):
             value = tuple(value)
         if isinstance(value, list | tuple | Size) and not isinstance(value, Object):
@@ -150,8 +148,6 @@ BARE = (
 
 def _bare(value: Any) -> bool:
     """Whether a function written in Python holds nothing that a program could change."""
-    if isinstance(value, tuple):
-        return all(_bare(part) for part in value)
     if not isinstance(value, FunctionType):
         return isinstance(value, BARE)
     cells = [cell.cell_contents for cell in value.__closure__ or ()]

@@ -12,9 +12,8 @@ import numpy as np
 from ...autograd import calls
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, fail, fault
-from ...graph.node import Node
 from ...graph.op import cast
-from ...graph.params import LATE, NUMBERS, BindError
+from ...graph.params import NUMBERS, BindError
 from ...graph.state import STATE
 from ..errors.exhaustion import out_of_memory
 from ..syntax import tree as syntax
@@ -348,13 +347,3 @@ def _refuse_python_operands(callee: OpFunction, args: list[Any], kwargs: dict[st
             and not any(isinstance(value, Tensor) for value in (*args, *kwargs.values()))
         ):
             raise fault("E208 needs-tensor", kind_of(args[0]), callee=callee)
-
-
-def _of_tensors(value: Any) -> Callable[..., Any]:
-    """A function of the program as ops call it."""
-    if not callable(value):
-        raise BindError(f"must be a function, not {kind_of(value)}")
-    return lambda *args: call_value(value, [Tensor(a) if type(a) is Node else a for a in args], {})
-
-
-LATE.function = _of_tensors

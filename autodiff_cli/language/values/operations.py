@@ -418,10 +418,8 @@ def _counted(items: Any) -> Iterator[Any]:
             if steps > state.max_steps:
                 count_step(0)
             yield item
-    except RuntimeError as error:
-        if "changed size" in str(error):
-            raise fault("E208 container-changed-size-while") from None
-        raise
+    except RuntimeError:
+        raise fault("E208 container-changed-size-while") from None
 
 
 def items_of(value: Any) -> list[Any]:

@@ -249,9 +249,9 @@ def _unique_shape(input, dim, consecutive, wanted):
 
 
 def _unique_name(input, dim, consecutive, wanted):
-    if dim is None:
-        return "UniqueConsecutiveBackward0" if consecutive else "Unique2Backward0"
-    return f"UniqueDim{'Consecutive' if consecutive else ''}Backward0"
+    if consecutive:
+        return "UniqueConsecutiveBackward0"
+    return "Unique2Backward0" if dim is None else "UniqueDimBackward0"
 
 
 @opaque(

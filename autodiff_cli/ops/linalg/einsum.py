@@ -223,8 +223,6 @@ def _aligned(x, names, letters):
         while names.count(c) > 1:
             i = names.index(c)
             j = names.index(c, i + 1)
-            if x.shape[i] != x.shape[j]:
-                raise fault("E301 einsum-names-two-dims", c, x, x.shape[i], x.shape[j])
             x = F.diagonal(x, 0, i, j)
             names = [n for k, n in enumerate(names) if k not in (i, j)] + [c]
     for c in letters:
