@@ -39,8 +39,6 @@ def is_analytic(nodes: list[Node]) -> bool:
 
 def _whole_power(node: Node) -> bool:
     exponent = node.args[1]
-    if type(exponent) is not Node:
-        return False
     value = exponent.value
     return (
         value is not None

@@ -74,6 +74,4 @@ def _reason(node: Node) -> tuple[str, str]:
         return "cuts the graph: backward sees a constant here", word
     if node.dtype.kind != "f":
         return f"gives {node.dtype.name}: backward sees a constant here", name
-    if not node.op.differentiable and not shows(node):
-        return f"`{name}` has no derivative: backward sees a constant here", name
     return "computed under `no_grad`: backward sees a constant here", "no_grad"

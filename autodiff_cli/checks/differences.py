@@ -142,8 +142,6 @@ class GraphCheck:
             node, claimed = self.claimed[leaf]
         point = np.asarray(self.replay.value(leaf))
         gradient = np.asarray(claimed, np.float64)
-        if gradient.shape != point.shape:
-            gradient = np.broadcast_to(gradient, point.shape)
         if point.size == 0:
             return LeafResult(RIGHT, gradient=gradient)
         result = self._compare(self.replay, leaf, point, gradient)

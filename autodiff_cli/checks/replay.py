@@ -13,7 +13,6 @@ import numpy as np
 
 from ..autograd.tensor import Unkept
 from ..engine.evaluate import dependencies
-from ..errors import AutodiffError
 from ..graph import op as ops
 from ..graph.dtypes import FLOAT64
 from ..graph.kinds import Kind
@@ -71,12 +70,7 @@ class Replay:
             self.base[at] = widened(value_of(node), self.wide)
             return
         step = self._step(node)
-        try:
-            self.base[at] = step(self.base)
-        except AutodiffError as error:
-            if error.span is None:
-                error.amend(span=node.span)
-            raise
+        self.base[at] = step(self.base)
         if reads:
             self.steps[at] = (at, step)
 

@@ -11,12 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autodiff_cli.checks import expectations
+from autodiff_cli.checks import differences, expectations, gradients, runner
 from autodiff_cli.checks.collect import BadKeyword, collect, matches
 from autodiff_cli.checks.model import FileResult, Item, Settings
-from autodiff_cli.checks.runner import check_file
+from autodiff_cli.checks.runner import check_file, check_source
+from autodiff_cli.errors import fault
 from autodiff_cli.render.diagnostics import render
 from autodiff_cli.render.plain import plain
+from autodiff_cli.source import Source
 
 
 def check(path: Path | str, **settings: Any) -> FileResult:
@@ -25,6 +27,13 @@ def check(path: Path | str, **settings: Any) -> FileResult:
 
 def only(result: FileResult, kind: str) -> Item:
     return next(item for item in result.items if item.kind == kind)
+
+
+def raising(error: Exception) -> Any:
+    def fails(*args: Any) -> None:
+        raise error
+
+    return fails
 
 
 def apply(result: FileResult) -> None:
@@ -116,6 +125,13 @@ def test_update_keeps_every_line_end(folder: Path, ends: list[str], mark: str) -
     wanted = wanted.replace("(y)  #=>", "(y)  #=> 9")
     assert path.read_bytes().decode() == wanted
     assert check(path).exit_code == 0
+
+
+def test_update_writes_what_six_digits_cannot_say(folder: Path) -> None:
+    (folder / "a.expr").write_text("x = 123456.75  #=> 1\nloss = x / 100000  #=> 1\n")
+    apply(check("a.expr", update=True))
+    text = "x = 123456.75  #=> 123456.75\nloss = x / 100000  #=> 1.23457\n"
+    assert (folder / "a.expr").read_text() == text
 
 
 def test_update_touches_only_what_was_selected(folder: Path) -> None:
@@ -225,6 +241,100 @@ def test_a_damaged_snapshot_is_an_error_and_stays(folder: Path, damage: Any, lin
         assert item.diagnostic.code == "E604" and not result.changes
         assert f"line {line}" in item.diagnostic.message, item.diagnostic.message
     assert path.read_bytes() == before
+
+
+def test_what_became_of_values(folder: Path) -> None:
+    """Of small and of large ones: another kind, another dtype, another shape; many at once."""
+    path = folder / "a.py"
+    text = "import torch\nx = torch.ones(3, requires_grad=True)\ny = torch.ones(9999)\n"
+    text += "z = torch.sort(x)[0]\nloss = z.sum()\nloss.backward()\n"
+    path.write_text(text)
+    apply(check(path, snapshot=True))
+    snap = (folder / "a.py.snap").read_text()
+    assert "#: y (9999,) float32 mean=1.0 min=1.0 max=1.0 probes=[1.0, " in snap
+    assert snap.splitlines()[-1] == "#: chain SumBackward0(SortBackward0(AccumulateGrad))"
+    for before, after, words in [
+        (
+            "loss.backward()",
+            "loss.backward(); z = z.detach()",
+            "was SortBackward0, now it is const",
+        ),
+        (
+            "torch.ones(3, ",
+            "torch.ones(3, dtype=torch.float64, ",
+            "dtypes differ: was",
+        ),
+        ("torch.ones(9999)", "torch.ones(9998)", "shapes differ: was (9999,), now (9998,)"),
+        ("torch.ones(9999)", "torch.ones(9999, dtype=torch.int64)", "dtypes differ: was float32"),
+    ]:
+        path.write_text(text.replace(before, after))
+        found = only(check(path), "snapshot").diagnostic
+        assert found is not None and words in " ".join([found.message, *found.notes]), found
+    (folder / "b.expr").write_text("".join(f"v{i} = {i}\n" for i in range(9)))
+    apply(check("b.expr", snapshot=True))
+    (folder / "b.expr").write_text("".join(f"v{i} = {i} + 1\n" for i in range(9)))
+    found = only(check("b.expr"), "snapshot").diagnostic
+    assert found is not None and len(found.notes) == 6 and found.notes[-1] == "... and 3 more"
+    (folder / "c.expr").write_text("x = ones(9999)\n")
+    apply(check("c.expr", snapshot=True))
+    assert (
+        (folder / "c.expr.snap").read_text().startswith("# autodiff.plain/1  c.expr\n#: x (9999,)")
+    )
+    (folder / "d.expr").write_text(
+        "x = 0.5\ny = x\nfor i in range(4000):\n    y = sin(y)\nloss = y\n"
+    )
+    apply(check("d.expr", snapshot=True))
+    assert (folder / "d.expr.snap").read_text().endswith("SinBackward0(...\n")
+
+
+def test_files_that_cannot_be_checked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open(folder / "long.expr", "wb") as file:
+        file.truncate(runner.MAX_FILE + 1)
+    found = only(check("long.expr"), "run").diagnostic
+    assert found is not None and found.code == "E505"
+    (folder / "demo.expr.snap").mkdir()
+    found = only(check("demo.expr"), "snapshot").diagnostic
+    assert found is not None and found.message == "cannot read `demo.expr.snap`: is a directory"
+    (folder / "demo.expr.snap").rmdir()
+    (folder / "demo.expr.snap").write_bytes(b"\xff\xfe\x00")
+    found = only(check("demo.expr"), "snapshot").diagnostic
+    assert found is not None and found.code == "E604"
+    for error, code in [(RecursionError, "E507"), (MemoryError, "E505")]:
+        with monkeypatch.context() as patched:
+            patched.setattr(runner.FileCheck, "run", raising(error()))
+            found = only(check("demo.expr"), "run").diagnostic
+            assert found is not None and found.code == code
+    (folder / "a.expr").write_text("x = 3  #=> 4\nloss = x * x\n")
+    source = Source("x = 3  #=> 5\nloss = x * x\n", "a.expr")
+    said = [item.diagnostic for item in check_source(source, Settings(update=True), "a.expr").items]
+    assert any(d is not None and "was changed while" in d.message for d in said), said
+
+
+@pytest.mark.parametrize("place", ["check", "claim"])
+def test_faults_of_the_comparison(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    """One is that of its item, or leaves it to each; the time limit ends all."""
+    source = Source("x = [1, 2]\ny = [3, 4]\nloss = sum(x * y)\n", "a.expr")
+    error = fault("E505 ran-out-memory", "it", "less")
+    own = differences.GraphCheck.claim
+    calls: list[int] = []
+
+    def claim(self: differences.GraphCheck, leaves: list[Any]) -> None:
+        calls.append(len(leaves))
+        if len(leaves) > 1 or error.code == "E508":
+            raise error
+        own(self, leaves)
+
+    replaced = claim if place == "claim" else raising(error)
+    monkeypatch.setattr(differences.GraphCheck, place, replaced)
+    monkeypatch.setattr(gradients, "_kept", lambda *args: None)
+    found = check_source(source, Settings()).items
+    assert [item.status for item in found] == ["passed", *["passed" if calls else "error"] * 2]
+    assert calls in ([], [2, 1, 1])
+    error = fault("E508 time-limit-s-reached", 1.0, "--timeout", 10.0)
+    if place == "check":
+        monkeypatch.setattr(differences.GraphCheck, place, raising(error))
+    (item,) = [item for item in check_source(source, Settings()).items if item.diagnostic]
+    assert item.diagnostic is not None and item.diagnostic.code == "E508"
 
 
 def test_large_tensors_are_summed_up(folder: Path) -> None:

@@ -78,6 +78,34 @@ ASKED = {
         "while k > 100:\n    k = k / 2\nloss = (x * k).sum()\nloss.backward()",
         ".c",
     ),
+    "made without a graph": (
+        TORCH + "with torch.no_grad():\n    y = torch.nextafter(x, x + 1)\n"
+        "loss = (x * y).sum()\nloss.backward()", ".c"
+    ),
+    "hooked and cut": (
+        TORCH + "x.register_hook(lambda g: g * 3)\nloss = (x * x.detach()).sum()\n"
+        "loss.backward()", ".c"
+    ),
+    "hooked and wrong": (
+        TORCH + "class F(torch.autograd.Function):\n"
+        "    @staticmethod\n    def forward(ctx, x):\n        return x * 2\n"
+        "    @staticmethod\n    def backward(ctx, g):\n        return g * 5\n"
+        "x.register_hook(lambda g: g * 3)\nloss = F.apply(x).sum()\nloss.backward()", ".F"
+    ),
+    "without a name": (
+        TORCH + "loss = (torch.ones(2, requires_grad=True) * x).sum()\nloss.backward()", "..."
+    ),
+    "several results of constants": (
+        TORCH + "v, i = torch.sort(torch.tensor([0.3, 0.1]))\nloss = (x.exp() * v).sum()\n"
+        "loss.backward()", ".."
+    ),
+    "an assertion that cannot be": ("x = [1, 2]\nassert x < [1, 2, 3]\nloss = sum(x)", "E"),
+    "a program that refuses other values": (
+        WIDE + "k = {3.0: 2.0}[float(x.sum())]\nloss = (x * k).sum()\nloss.backward()", ".."
+    ),
+    "numbers that swallow small steps": (
+        "x = [1, 2]\nloss = sum(abs((x + 1e11) - 1e11) * x)", ".n"
+    ),
     "two of them": (
         TORCH + "y = torch.tensor([3.0, 4.0], requires_grad=True)\n"
         "loss = (x * y.detach()).sum() + (y * x.detach()).sum()\nloss.backward()",

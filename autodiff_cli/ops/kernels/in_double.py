@@ -29,6 +29,8 @@ class InDouble:
         return self if self.unsigned or dtype == np.float32 else self.ufunc
 
     def __call__(self, x: Any, out: np.ndarray | None = None) -> Any:
+        if type(x) is float:  # of a long chain of single numbers
+            return self.ufunc(x)
         if not isinstance(x, np.ndarray | np.generic):
             return x.__array_ufunc__(self, "__call__", x)
         if x.size > MOST or self.of(x.dtype) is self.ufunc:
