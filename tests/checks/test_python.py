@@ -45,6 +45,11 @@ def test_gradcheck_of_somebody_elses_gradients() -> None:
         ad.gradcheck(program, inputs, {"y": 6.0})
     with pytest.raises(ad.AutodiffError, match="1 gradients for 2 inputs"):
         ad.gradcheck(program, inputs, [6.0])
+    on_kinks = "loss = sum(abs(x))", {"x": np.zeros(3)}  # every slope from -1 to 1 is right
+    assert ad.gradcheck(*on_kinks, {"x": [0.5, -1.0, 0.0]})
+    with pytest.raises(ad.CheckFailed, match=r"1 of 3 elements") as failed:
+        ad.gradcheck(*on_kinks, {"x": [1.5, -1.0, 0.0]})
+    assert "at [0]: 1.5 is claimed" in str(failed.value) and "at [1]" not in str(failed.value)
 
 
 def test_a_real_pytest_collects_items(run: Run, folder: Path) -> None:
