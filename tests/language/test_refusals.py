@@ -12,8 +12,10 @@ from autodiff_cli.language.values.exceptions import kinds
 from autodiff_cli.session import run
 from autodiff_cli.source import Source
 from tests.oracles.refusals import program
+from tests.oracles.words import said, words, wrong
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "refusals.json"
+WORDS = words()
 # Nothing that a program could catch: names that this language lacks.
 NOT_CAUGHT = {"E202", "E203"}
 
@@ -32,6 +34,14 @@ def test_refused(case: dict[str, Any]) -> None:
         assert error.code in NOT_CAUGHT or case["type"] in [cls.name for cls in kinds(error)]
     assert error.diagnostic.helps
     assert all(error.diagnostic.helps)
+    assert said(error) == WORDS.get(case["source"], said(error))
+
+
+@pytest.mark.parametrize("text", [text for _, text in wrong()])
+def test_word_for_word(text: str) -> None:
+    error = run(Source(text, "wrong.expr")).error
+    assert error is not None
+    assert said(error) == WORDS.get(text)
 
 
 CLASSES = {

@@ -59,9 +59,10 @@ def as_array(value: Any) -> np.ndarray:
 def close_mask(
     left: np.ndarray, right: np.ndarray, rtol: float, atol: float, nan_ok: bool
 ) -> np.ndarray:
-    """Where `|left - right| <= atol + rtol * |right|`; equal infinities are close."""
+    """Where `|left - right| <= atol + rtol * |right|`; an infinity is close to itself alone."""
     with np.errstate(all="ignore"):
-        near = np.abs(left - right) <= atol + rtol * np.abs(right)
+        apart = np.abs(left - right)
+        near = (apart < np.inf) & (apart <= atol + rtol * np.abs(right))
     near |= left == right
     if nan_ok:
         near |= np.isnan(left) & np.isnan(right)

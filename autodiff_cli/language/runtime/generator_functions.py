@@ -65,7 +65,7 @@ def _in_turn(parts: list[Steps]) -> Steps:
 _NUMBERS = count()
 # Parts of an expression that are no values of their own: what is in them is put into names.
 _PARTS = (
-    syntax.Keyword, syntax.Starred, syntax.Slice, syntax.FormattedValue, syntax.WithItem,
+    syntax.Keyword, syntax.Slice, syntax.FormattedValue, syntax.WithItem,
 )  # fmt: skip
 
 
@@ -101,7 +101,10 @@ def _hoisted(tree: Any, context: Context, before: list[Steps]) -> Any:
 
 
 def _kept(tree: Any, context: Context, before: list[Steps]) -> Any:
-    """The name that keeps the value of an expression."""
+    """The name that keeps the value of an expression, of `*items` the items."""
+    if isinstance(tree, syntax.Starred):
+        items = _kept(syntax.List([tree], tree.span), context, before)
+        return syntax.Starred(items, tree.span)
     if isinstance(tree, _PARTS):
         made = copy(tree)
         for field in tree.fields:
