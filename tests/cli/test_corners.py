@@ -18,6 +18,8 @@ RUN = {
     ("x = 2.5649; loss = round(x * 1, 2) + x * x",): "loss = 9.1387",
     ("a, *b = [1.0], [2.0]; loss = sum(a) + 3 * sum(b[0])",): "a.grad = [1.0]",
     ("x = [1.0, 2.0]; y = x * 3; y.backward([1.0, 2.0])",): "x.grad = [3.0, 6.0]",
+    ("x = 1.0; z = x * 3; b = x * 5; a = z + x",): "objective=a\n",
+    ("x = 1.0; z = x * 3; b = z * 5; c = [z, b]; a = 2",): "objective=b\n",
     ("x = [-2.0, 3.0]; loss = sum(power(absolute(x), 2.0))",): "x.grad = [-4.0, 6.0]",
 }
 

@@ -1,5 +1,5 @@
 """Records what the command says, word for word, of the programs of `refusals.txt`, of
-`fixtures/wrong_programs.txt` and of `failing_assertions.txt`.
+`fixtures/wrong_programs.txt` and of `native_errors.txt`.
 
 Run it with `python -m tests.oracles.words` after a message was changed on purpose, and read what
 differs: these are the words that users see.
@@ -20,7 +20,7 @@ from tests.oracles.refusals import lines, program
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 FIXTURE = FIXTURES / "words.json.gz"
-ASSERTIONS = Path(__file__).with_name("failing_assertions.txt")
+NATIVE = Path(__file__).with_name("native_errors.txt")
 
 
 def said(error: AutodiffError) -> str:
@@ -30,7 +30,7 @@ def said(error: AutodiffError) -> str:
 
 def wrong() -> Iterator[tuple[str, str]]:
     """Native programs that fail: their texts, also as keys."""
-    for path in (FIXTURES / "wrong_programs.txt", ASSERTIONS):
+    for path in (FIXTURES / "wrong_programs.txt", NATIVE):
         for text in path.read_text("utf-8").split("=====\n"):
             yield text, text
 
