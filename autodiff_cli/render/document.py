@@ -54,6 +54,7 @@ def _body(report: Report, plan: bool) -> dict[str, Any]:
             name: {
                 "shape": list(array.shape),
                 "dtype": array.dtype.name,
+                "blocks": array.measured.blocks,
                 **{key: strict_number(value) for key, value in array.measured.shown().items()},
             }
             for name, array in report.blocked.items()

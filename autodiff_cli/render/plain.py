@@ -65,7 +65,8 @@ def _lines(
     for name, array in report.blocked.items():
         found = array.measured
         numbers = [f"{k} {format_number(v)}" for k, v in found.shown().items()]
-        yield f"# {name}: {format_shape(array.shape)} {array.dtype} in blocks; {', '.join(numbers)}"
+        where = f"{array.dtype} in {format_count(found.blocks, 'block')}"
+        yield f"# {name}: {format_shape(array.shape)} {where}; {', '.join(numbers)}"
     told = report.snippet and not (all or show or asserts)
     large = [record for record in records if told and record.value.size > MOST_NUMBERS]
     groups = [] if all or show or asserts else families(records)

@@ -144,9 +144,11 @@ class Page:
             numbers = measured.norm, measured.minimum, measured.maximum
             rows.append([
                 cell(name, NAME), cell(format_shape(array.shape), DIM), cell(array.dtype.name),
-                *(cell(self._number(number)) for number in numbers),
+                cell(f"{measured.blocks:,}"), *(cell(self._number(number)) for number in numbers),
             ])  # fmt: skip
-        self._table("In blocks", ["name", "shape", "dtype", "norm", "min", "max"], rows, 1)
+        self._table(
+            "In blocks", ["name", "shape", "dtype", "blocks", "norm", "min", "max"], rows, 1
+        )
 
     def _gap(self, printed: bool) -> bool:
         if printed:

@@ -169,7 +169,7 @@ def test_every_kind_of_file(kind: str, client: Any, folder: Path) -> None:
     blocked = found["blocked"]
     assert set(blocked) == {"X", "y", "z"}
     assert blocked["z"] == {
-        "shape": [ROWS], "dtype": "float64", "norm": pytest.approx(np.linalg.norm(z)),
+        "shape": [ROWS], "dtype": "float64", "blocks": 6, "norm": pytest.approx(np.linalg.norm(z)),
         "min": pytest.approx(z.min()), "max": pytest.approx(z.max()), "finite": True,
     }  # fmt: skip
 
@@ -250,7 +250,15 @@ def test_tables(client: Any, folder: Path) -> None:
     code, out, _ = command(client, str(folder / "p.expr"), *given(folder, "X.npy", "y.npy"), *words)
     assert code == 0
     *_, title, head, _, x, y, z = out.rstrip("\n").split("\n")
-    assert title == "In blocks" and head.split() == ["name", "shape", "dtype", "norm", "min", "max"]
+    assert title == "In blocks" and head.split() == [
+        "name",
+        "shape",
+        "dtype",
+        "blocks",
+        "norm",
+        "min",
+        "max",
+    ]
     assert [row.split()[0] for row in (x, y, z)] == ["X", "y", "z"]
 
 

@@ -130,6 +130,7 @@ class Measured(NamedTuple):
     maximum: float
     squares: float
     finite: bool
+    blocks: int = 1
 
     @property
     def norm(self) -> float:
@@ -146,6 +147,7 @@ class Measured(NamedTuple):
             float(np.fmax(self.maximum, other.maximum)),
             self.squares + other.squares,
             self.finite and other.finite,
+            self.blocks + other.blocks,
         )
 
 
