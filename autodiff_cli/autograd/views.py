@@ -118,7 +118,7 @@ def _at(node: Node, index: np.ndarray) -> Node:
 def overlaps(node: Node) -> bool:
     """Whether elements of a tensor are one place in memory, as those of windows are."""
     reach = 1
-    for step, n in sorted(zip(strides_of(node), node.shape, strict=True)):
+    for step, n in sorted(zip(map(abs, strides_of(node)), node.shape, strict=True)):
         if n > 1 and step < reach:
             return True
         reach += step * (n - 1)

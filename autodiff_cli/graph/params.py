@@ -170,7 +170,7 @@ def to_bool(value: Any, first: Node | None = None) -> bool:
 def to_flag(value: Any, first: Node | None = None) -> bool:
     node = node_of(value)
     if node is not None and node.numel != 1:
-        raise fault("E408 truth-tensor-elements", tuple(node.shape), value=value)
+        raise fault("E408 truth-tensor-elements", "a tensor", tuple(node.shape), value=value)
     return bool(value if node is None else python_number(node))
 
 

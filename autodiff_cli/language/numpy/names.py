@@ -16,6 +16,7 @@ from ..python.builtins import TYPES
 from ..values.arrays import FUNCTIONS as ARRAY_FUNCTIONS
 from ..values.arrays import computed
 from ..values.arrays import result as as_result
+from ..values.exceptions import EXCEPTIONS
 from ..values.providers import Names
 from ..values.values import Builtin, Namespace
 
@@ -88,9 +89,11 @@ NUMPY_DTYPES: dict[str, str] = {
 
 def _member(path: str) -> Any:
     """What a path below `np.` stands for."""
-    if path in ("linalg", "random"):
+    if path in ("linalg", "random", "exceptions"):
         return Namespace(f"np.{path}")
     prefix, _, name = path.rpartition(".")
+    if path in ("linalg.LinAlgError", "exceptions.AxisError"):
+        return EXCEPTIONS[name]
     if prefix == "random":
         from .random import RANDOM
 

@@ -19,7 +19,7 @@ from ..values.factories import is_literal_value, leaf_of_literal
 from ..values.formatting import text
 from ..values.operations import binary, instance_binary, items_of
 from ..values.python_operators import MAX_ITEMS, bound_length
-from ..values.subscripts import dict_key, index, index_parts, plain_key
+from ..values.subscripts import dict_key, forwards, index, index_parts, plain_key
 from ..values.values import Instance, Scope, has
 from .attributes import get_attribute, set_attribute
 from .expressions import Context, Run, compile_expression
@@ -164,7 +164,10 @@ def set_item(target: Any, key: Any, value: Any) -> None:
             raise fault("E208 cannot-written-into-tensor", kind_of(value))
         from ...autograd.indexing import write_index
 
-        write_index(target, index_parts(key, type(target) is Array), value)
+        array = type(target) is Array
+        if array:
+            target, key = forwards(target, key)
+        write_index(target, index_parts(key, array), value)
     elif isinstance(target, list | deque) and not isinstance(target, Instance):
         if isinstance(key, slice) and type(target) is list:
             part, items = plain_key(key), items_of(value)

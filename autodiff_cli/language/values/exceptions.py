@@ -88,7 +88,7 @@ _BELOW = {
         UnpicklingError Warning
     """,
     "RuntimeError": "NotImplementedError RecursionError _LinAlgError GradcheckError",
-    "ValueError": "UnicodeError",
+    "ValueError": "UnicodeError AxisError LinAlgError",
     "LookupError": "IndexError KeyError",
     "ArithmeticError": "ZeroDivisionError OverflowError FloatingPointError",
     "AttributeError": "FrozenInstanceError",

@@ -18,6 +18,7 @@ from ...graph.op import value_of
 from ...graph.params import check_device, to_dtype
 from ...graph.registry import F
 from ...graph.state import STATE, taken_out
+from ...graph.strides import strides_of
 from .dialect import kind_of
 from .operations import flag, iterate
 from .values import Size, TypeName
@@ -39,10 +40,17 @@ def make_tensor(
     if isinstance(data, Tensor):
         if data.requires_grad and STATE.grad:
             _warn_of_copy()
-        array = taken_out(data.node, np.array(value_of(data.node), dtype=kind))
+        array = taken_out(data.node, np.array(value_of(_ahead(data)), dtype=kind))
     else:
         array = array_of(_numbers(data), kind)
     return with_grad(array, wanted)
+
+
+def _ahead(data: Tensor) -> Node:
+    """What a tensor or an array holds; E208 for arrays that go backwards through their memory."""
+    if data.tag == "numpy" and data.steps and min(strides_of(data.looked_at), default=0) < 0:
+        raise fault("E208 tensor-array-backwards")
+    return data.node
 
 
 def _warn_of_copy() -> None:
@@ -106,7 +114,7 @@ def _number(tensor: Tensor) -> Any:
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """`torch.as_tensor`: a tensor as it is when nothing is to be done."""
     if isinstance(data, Tensor):
-        result = wrap_view(F.data_alias(data.node), data) if data.tag == "numpy" else data
+        result = wrap_view(F.data_alias(_ahead(data)), data) if data.tag == "numpy" else data
         kind = None if dtype is None else to_dtype(dtype)
         return result if kind is None or kind == data.dtype else Tensor(F.to_dtype(data.node, kind))
     return make_tensor(data, dtype=dtype)

@@ -229,11 +229,11 @@ def _decorated(mode: GradMode, args: list[Any]) -> Any:
 _COMPLAINTS: dict[type[Exception], tuple[str, str]] = {
     TypeError: ("E205", "see `autodiff help {}`"),
     AttributeError: ("E205", "see `autodiff help {}`"),
+    ValueError: ("E208", "check the values given"),
     KeyError: ("E210", "check the key"),
     IndexError: ("E210", "check the index"),
     OverflowError: ("E504", "use smaller numbers"),
     ZeroDivisionError: ("E504", "check the divisor"),
-    ValueError: ("E208", "check the values given"),
     RuntimeError: ("E208", "change it outside of the loop over it"),
 }
 _BELOW = tuple(

@@ -323,7 +323,8 @@ def truth(value: Any) -> bool:
     """Whether a value counts as true; tensors need exactly one element."""
     if isinstance(value, Tensor):
         if value.node.numel != 1:
-            raise fault("E408 truth-tensor-elements", tuple(value.shape), value=value)
+            what = "an array" if value.tag == "numpy" else "a tensor"
+            raise fault("E408 truth-tensor-elements", what, tuple(value.shape), value=value)
         return bool(value.item())
     if not isinstance(value, Instance):
         return bool(value)

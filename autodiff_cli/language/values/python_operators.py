@@ -50,10 +50,16 @@ OPERATORS = {
 def python_binary(symbol: str, left: Any, right: Any) -> Any:
     """An operator on Python values, bounded."""
     a, b = type(left), type(right)
-    if np.float64 in (a, b) and isinstance(left, int | float) and isinstance(right, int | float):
-        with np.errstate(all="ignore"):
-            return BINARY[symbol][1](np.float64(left), right)
     try:
+        if (
+            np.float64 in (a, b)
+            and isinstance(left, int | float)
+            and isinstance(right, int | float)
+        ):
+            if symbol in _BITWISE or symbol in "^@":
+                raise _cannot_combine(symbol, left, right)
+            with np.errstate(all="ignore"):
+                return BINARY[symbol][1](np.float64(left), right)
         if a in NUMBERS and b in NUMBERS and symbol != "@":
             if a is not float and b is not float:
                 bound_integers(symbol, left, right)

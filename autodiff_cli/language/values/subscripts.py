@@ -53,15 +53,47 @@ def index(value: Any, key: Any) -> Any:
 
 def read_index(tensor: Tensor, key: Any) -> Any:
     """`tensor[key]`: a view for ints and slices, a copy for masks and index tensors."""
-    parts = index_parts(key, type(tensor) is Array)
+    array = type(tensor) is Array
+    if array:
+        tensor, key = forwards(tensor, key)
+    parts = index_parts(key, array)
     single = len(parts) == 1 and not isinstance(key, tuple)  # one slice of everything is a view
     items = parts[0] if single else parts
     found = calls.call_ops([F.getitem], "getitem", (tensor, items), {})
-    if type(tensor) is Array:
+    if array:
         from .arrays import result
 
         return result(found)
     return found
+
+
+def forwards(array: Tensor, key: Any) -> tuple[Tensor, Any]:
+    """An array and what to index it with, without slices that go backwards: the dims along which
+    they do are cut and turned before."""
+    parts = list(key) if type(key) is tuple else [key]
+    back = [type(p) is slice and p.step is not None and _position(p.step) < 0 for p in parts]
+    if not any(back):
+        return array, key
+    at = 0
+    for i, part in enumerate(parts):
+        if part is Ellipsis:
+            at = len(array.shape) - sum(map(_dims_taken, parts[i + 1 :]))
+        elif back[i] and at < len(array.shape):
+            chosen = range(array.shape[at])[plain_key(part)]
+            ahead = slice(chosen[-1], chosen[0] + 1, -chosen.step) if chosen else slice(0, 0)
+            items = (*(slice(None),) * at, ahead)
+            for ops, name, second in ([F.getitem], "getitem", items), ([F.turned], "flip", at):
+                array = calls.call_ops(ops, name, (array, second), {})
+            parts[i] = slice(None)
+        at += _dims_taken(part)
+    return array, tuple(parts)
+
+
+def _dims_taken(part: Any) -> int:
+    """How many dims of an array a part of an index stands for."""
+    if part is None or part is Ellipsis or isinstance(part, bool):
+        return 0
+    return part.node.ndim if isinstance(part, Tensor) and part.dtype.kind == "b" else 1
 
 
 def index_parts(key: Any, array: bool = False) -> tuple[Any, ...]:

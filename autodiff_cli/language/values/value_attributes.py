@@ -96,6 +96,17 @@ def _number_as(value: Any, dtype: Any) -> Any:
     return from_above("values.arrays.given_back")(np.asarray(value).astype(kind)[()])
 
 
+_OF_NUMBERS = """
+    all any argmax argmin clip copy cumsum flatten max mean min prod ravel reshape round
+    squeeze std sum tolist transpose var
+"""
+
+
+def _of_number(method: str, value: np.float64, *args: Any, **kwargs: Any) -> Any:
+    """Methods that a number of NumPy's has, as its arrays have them."""
+    return from_above("values.arrays.given_back")(getattr(value, method)(*args, **kwargs))
+
+
 def _append(values: list[Any], item: Any) -> None:
     bound_length(len(values) + 1, list)
     values.append(item)
@@ -327,9 +338,10 @@ VALUE_ATTRIBUTES: dict[type, dict[str, Getter]] = {
     float: _FLOATS,
     np.float64: {
         **_FLOATS,
-        "dtype": lambda v: "float64",
-        "shape": lambda v: (),
-        **_methods(round=lambda v, decimals=0: v.round(decimals), astype=_number_as),
+        "dtype": lambda v: from_above("values.arrays.ArrayType")(v.dtype),
+        **_facts("shape ndim size itemsize nbytes T"),
+        **{name: _bound(name, partial(_of_number, name)) for name in _OF_NUMBERS.split()},
+        **_methods(astype=_number_as),
     },
     int: {
         **_plain("bit_length bit_count"),

@@ -48,6 +48,20 @@ def flip(input: Tensor, dims: DimList):
     """The order of elements reversed along dims."""
 
 
+@movement(
+    lambda x, dim: np.flip(x, dim),
+    view=True,
+    public=False,
+    strides_rule=lambda strides, input, dim: tuple(
+        -step if i == dim else step for i, step in enumerate(strides)
+    ),
+    vjp=lambda g, out, input, dim: F.flip(g, dim),
+    samples=[S(t(3), 0), S(t(2, 3), 1)],
+)
+def turned(input: Tensor, dim: Dim):
+    """The order of elements reversed along a dim of an array, in the same memory."""
+
+
 @function(samples=[S(t(2, 3))], errors=[Bad("E304", t(3))])
 def fliplr(input: Tensor):
     """The order of columns reversed."""
