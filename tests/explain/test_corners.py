@@ -3,6 +3,7 @@ that are too large, checks that fail themselves."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -180,3 +181,25 @@ def test_many_values_and_items(cli: Cli, tmp_path: Path) -> None:
     assert '"note": "written"' in cli("check", "demo.expr", "--snapshot", "--format", "json").out
     said = cli("run", "-e", "x = const(zeros(0, 2) > 1)\ny = zeros(0).long()").out
     assert "x = zeros(0, 2, dtype=torch.bool)" in said and "y = zeros(0, dtype=torch.int64)" in said
+
+
+def test_names_of_what_is_bound_again(cli: Cli) -> None:
+    """Only the value of an expression has the name, not what it is made of."""
+    text = "x = [1, 2]\ny = x\nfor i in range(2):\n    y = log_softmax(y * 2, 0)\nloss = sum(y * x)"
+    said = cli("explain", "--all", "--open", "log_softmax", "-e", text).out.splitlines()
+    names = [line.split()[1] for line in said if re.match(r" +\d+  [\w#]+ = ", line)]
+    steps = [f"t{i}" for i in range(1, 6)], [f"t{i}" for i in range(6, 11)]
+    assert names == [*steps[0], "y#1", *steps[1], "y#2", "t11", "loss"]
+
+
+def test_parameters_of_one_kind(cli: Cli) -> None:
+    """Those alike are one line, one alone has its own name."""
+    text = "import torch\nnn = torch.nn\n"
+    text += "m = nn.Sequential(*[nn.Linear(2, 2) for _ in range(11)], nn.Linear(2, 3))\n"
+    text += "loss = m(torch.ones(1, 2)).sum()\nloss.backward()\n"
+    said = cli("run", "-e", text).out.splitlines()
+    names = [re.split(r"[: ]", line.removeprefix("# "))[0] for line in said]
+    assert names[1:] == ["m.11.weight", "m.11.bias", "loss", "m.*.weight", "m.*.bias",
+                         "m.11.weight.grad", "m.11.bias.grad"]  # fmt: skip
+    table = cli("run", "-e", text, tty=True, NO_COLOR="1").out.partition("Graph")[0]
+    assert [table.count(f" {n} ") for n in ("m.*.weight", "m.11.weight", "m.11.bias")] == [1, 1, 1]

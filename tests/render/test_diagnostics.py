@@ -68,6 +68,29 @@ help: add `]` at the end of line 1"""
     )
 
 
+def test_a_long_label_beside_a_bar() -> None:
+    """It begins two cells behind the bar, where its own place leaves too little room."""
+    source = demo("a = 1; bbbbbbbbbbbbbb @ cccccccc @ dddd\n")
+    labels = (
+        Label(at(source, "cccccccc"), "c"),
+        Label(at(source, "dddd"), "this label is far too long for the room there"),
+    )
+    assert render(Diagnostic("E301", "m", at(source, "a = 1"), "", labels), width=44) == (
+        """\
+error[E301]: m
+ --> demo.expr:1:1
+  |
+1 | a = 1; bbbbbbbbbbbbbb @ cccccccc @ dddd
+  | ^^^^^                   --------   ----
+  |                         |          |
+  |                         | this label is
+  |                         | far too long
+  |                         | for the room
+  |                         | there
+  |                         c"""
+    )
+
+
 def test_several_labels_on_one_line() -> None:
     assert render(matmul()) == (
         """\
