@@ -63,9 +63,6 @@ class Manager(Callee):
 
         return Method(getattr(function, "name", self.name), run)
 
-    def describe(self) -> str:
-        return f"<{self.name}>"
-
 
 class Entered:
     """The managers that a `with` has entered, to be left in reverse."""

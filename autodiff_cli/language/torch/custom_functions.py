@@ -122,9 +122,6 @@ class Context:
     def set_attribute(self, name: str, value: Any) -> None:
         self.fields[name] = value
 
-    def describe(self) -> str:
-        return "<ctx>"
-
 
 class Call:
     """One application of a custom Function: its class, ctx, the places of the arguments that were
