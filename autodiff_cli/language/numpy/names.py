@@ -157,6 +157,8 @@ def numpy_function(name: str, ops: list[Any]) -> Callable[..., Any]:
             given = [array(a, FLOAT64) if isinstance(a, Tensor) else a for a in given]
             result = calls.call_ops(ops, name, tuple(given), kwargs)
         if isinstance(result, tuple):  # parts
+            if name == "split" and type(given[1]) is int and len({x.shape for x in result}) > 1:
+                raise fault("E308 array-split-equal", given[1])
             return list(map(as_result, result))
         return as_result(result)
 

@@ -193,8 +193,12 @@ def _round(value: Any, digits: Any = None, **kwargs: Any) -> Any:
     if isinstance(value, Instance):
         return _by_python(round, value, *([] if digits is None else [digits]))
     if _tensor_argument((value,)):
-        if STATE.python and isinstance(value, Tensor) and not isinstance(value, Array):
-            raise fault("E208 round-takes-numbers")
+        array = isinstance(value, Array)
+        if STATE.python and isinstance(value, Tensor) and not (array and not value.shape):
+            kinds = (
+                ("an array", "np", "numpy.ndarray") if array else ("a tensor", "torch", "Tensor")
+            )
+            raise fault("E208 round-takes-numbers", *kinds)
         if digits is not None:
             kwargs["decimals"] = digits
         return calls.call("round", (value,), kwargs)
