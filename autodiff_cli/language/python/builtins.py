@@ -198,7 +198,7 @@ def _round(value: Any, digits: Any = None, **kwargs: Any) -> Any:
             kinds = (
                 ("an array", "np", "numpy.ndarray") if array else ("a tensor", "torch", "Tensor")
             )
-            raise fault("E208 round-takes-numbers", *kinds)
+            raise fault("E208 round-takes-numbers", kinds[0], kinds[1], kinds[2])
         if digits is not None:
             kwargs["decimals"] = digits
         return calls.call("round", (value,), kwargs)
