@@ -277,6 +277,28 @@ WRONG = [
 ]
 
 
+LARGE = [
+    ("torch.nn.functional.dropout(y)", "random numbers, 76.3 MiB, are drawn one after the other"),
+    ("torch.rand_like(y)", "random numbers, 76.3 MiB,"),
+    ("np.random.randn(len(y))", "random numbers, 76.3 MiB,"),
+    ("y[:9_000_000]", "`slice` takes an array (9000000,) out of blocks, 68.7 MiB:"),
+    ("torch.arange(100 * len(y))", "need more than 1.0 GiB"),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), LARGE)
+def test_what_would_be_too_large(text: str, said: str, client: Any, tmp_path: Path) -> None:
+    """Rows of zeros that take no room on a disk."""
+    np.lib.format.open_memmap(tmp_path / "y.npy", "w+", shape=(10_000_000,))
+    program = tmp_path / "p.py"
+    program.write_text(
+        f"import numpy as np\nimport torch\ny = torch.zeros(2)\nz = {text}\nprint(z.sum())"
+    )
+    words = [str(program), "-D", f"y=@{tmp_path / 'y.npy'}", "--engine", "dask"]
+    code, _, err = command(client, *words)
+    assert code == 4 and said in err, err
+
+
 @pytest.mark.parametrize(("words", "code"), WRONG)
 def test_what_cannot_be_done(
     words: list[str], code: str, client: Any, folder: Path, monkeypatch: pytest.MonkeyPatch

@@ -11,12 +11,12 @@ from weakref import WeakSet
 
 import numpy as np
 
+from ...autograd.random.arguments import checked_size
 from ...autograd.tensor import Array
 from ...errors import fault
 from ...graph.dtypes import DTYPES
 from ...graph.op import constant, value_of
 from ...graph.params import to_dtype, to_size
-from ...graph.sizes import check_size
 from ..random.generators import Stream, stream
 from ..values.arrays import ArrayType, given_back, plain
 from ..values.dialect import misfit
@@ -46,11 +46,7 @@ _SHAPED = ("rand", "randn")  # sizes one by one
 
 
 def _size(size: Any) -> tuple[int, ...] | None:
-    if size is None:
-        return None
-    shape = to_size(size)
-    check_size(shape, DTYPES["float64"])
-    return shape
+    return None if size is None else checked_size(to_size(size), DTYPES["float64"])
 
 
 def _keyword(name: str, value: Any) -> Any:
