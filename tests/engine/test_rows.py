@@ -123,26 +123,28 @@ def _agrees(case: Case, way: tuple[int, bool]) -> bool | None:
     return True
 
 
-REFUSED = 800  # samples that mix rows along the axis that is cut; may only fall
+REFUSED = 0.354  # the share of samples that mix rows along the axis that is cut; may only fall
 
 CASES = cases()
 
 
 @pytest.fixture(scope="module")
-def refused() -> list[str]:
+def tried() -> list[tuple[str, bool]]:
     return []
 
 
 @pytest.mark.parametrize("family", sorted({case.op.family for case in CASES}))
-def test_every_op(family: str, refused: list[str]) -> None:
+def test_every_op(family: str, tried: list[tuple[str, bool]]) -> None:
     for case in CASES:
         if case.op.family == family:
-            refused += [case.name for way in WAYS if _agrees(case, way) is False]
+            found = [_agrees(case, way) for way in WAYS]
+            tried += [(case.name, agrees) for agrees in found if agrees is not None]
 
 
-def test_few_are_refused(refused: list[str]) -> None:
+def test_few_are_refused(tried: list[tuple[str, bool]]) -> None:
+    refused = [name for name, agrees in tried if not agrees]
     print(len(refused), "samples mix rows of several blocks:", ", ".join(sorted(set(refused))))
-    assert len(refused) <= REFUSED
+    assert len(refused) <= REFUSED * len(tried)
 
 
 def _evaluated(expression: Any, arrays: list[np.ndarray], bounds: list[int]) -> tuple[Any, int]:
