@@ -168,8 +168,9 @@ _LIMITS: list[int] = []  # Python's recursion limit as it was, for each run that
 
 @contextmanager
 def own_state(state: dict[str, Any] | None = None) -> Iterator[None]:
-    """A run has a state of its own here, a fresh one or this, and a deep stack. What ran before
-    finds its state again; where nothing did, what the program left behind does not run either."""
+    """A run has a state of its own here, a fresh one or this, a deep stack, and numbers that
+    overflow without words of NumPy's. What ran before finds its state again; where nothing did,
+    what the program left behind does not run either."""
     now = vars(STATE)
     outer = now.copy()
     if state is None:
@@ -182,7 +183,8 @@ def own_state(state: dict[str, Any] | None = None) -> Iterator[None]:
         if _LIMITS[0] < RECURSION_LIMIT:
             sys.setrecursionlimit(RECURSION_LIMIT)
     try:
-        yield
+        with np.errstate(all="ignore"):
+            yield
     finally:
         with LOCK:
             before = _LIMITS[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+import warnings
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 import autodiff_cli as ad
 from autodiff_cli.checks.deadline import deadline
 from autodiff_cli.repl.interactive import Interactive
-from autodiff_cli.session import Options
+from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
 
 TRAINED = """\
@@ -173,3 +174,10 @@ except ValueError:
 print(torch.is_grad_enabled())
 """
     assert ad.run(text)["stdout"] == "False\nFalse\n"
+
+
+def test_numbers_that_overflow_bring_no_words_of_numpy() -> None:
+    text = "import torch\nprint(torch.tensor([1e300, 1.0], dtype=torch.float32))\n"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert run(Source(text, "program.py"), Options()).stdout == "tensor([inf, 1.])\n"
