@@ -187,8 +187,6 @@ def _random_order(self: Object) -> Lazy:
             for at in range(0, wanted, 32):
                 size = min(32, wanted - at)
                 yield from stream.randint(0, n, (size,), DTYPES["int64"]).tolist()
-            if wanted % 32 == 0:
-                stream.randint(0, n, (0,), DTYPES["int64"])
         else:
             for at in range(0, wanted, max(n, 1)):
                 yield from stream.randperm(n).tolist()[: wanted - at]
