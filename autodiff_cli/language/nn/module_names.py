@@ -29,7 +29,7 @@ FILES: dict[str, str] = {
         TripletMarginWithDistanceLoss CTCLoss
     """,
     "normalization": """
-        LocalResponseNorm _Shaped LayerNorm RMSNorm GroupNorm _NormBase _BatchNorm BatchNormNd
+        LocalResponseNorm _Affine LayerNorm RMSNorm GroupNorm _NormBase _BatchNorm BatchNormNd
         _InstanceNorm InstanceNormNd _Dropout Dropout DropoutNd AlphaDropout FeatureAlphaDropout
     """,
     "recurrent": """
@@ -41,7 +41,7 @@ FILES: dict[str, str] = {
         _Constraint _OfAnother _IndependentConstraint _MixtureConstraint _real_vector _positive
         _is_number _not_implemented _broadcast_all _sum_rightmost _clamp_probs Distribution
         ExponentialFamily _LocScale Normal Laplace Cauchy Uniform Exponential Gamma Chi2 Dirichlet
-        Beta StudentT _batch_mv _mahalanobis MultivariateNormal Independent kl_divergence
+        Beta StudentT _batch_mv _mahalanobis _OfVectors MultivariateNormal Independent kl_divergence
     """,
     "discrete": """
         _Probs _OneProbs Bernoulli Geometric Categorical _OfCategorical OneHotCategorical
