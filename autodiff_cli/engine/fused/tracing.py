@@ -60,6 +60,8 @@ def result_dtype(function: Callable[..., Any], dtypes: tuple[np.dtype, ...]) -> 
     if found is None:
         with np.errstate(all="ignore"):
             result = function(*[np.ones(1, dtype) for dtype in dtypes])
+        if not isinstance(result, np.ndarray):
+            raise Untraceable
         found = _DTYPES[key] = result.dtype
     return found
 

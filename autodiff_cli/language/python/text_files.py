@@ -182,8 +182,6 @@ def _array(text: str, value: Any, where: str) -> np.ndarray:
             f"holds no array{where}: {error.diagnostic.message[:120]}",
             "write a list of rows of one length",
         ) from None
-    except (RecursionError, ValueError):  # NumPy stops at 64 dims
-        raise wrong_data(text, f"is nested too deeply{where}", "write a list of rows") from None
 
 
 def _numbers(text: str, value: Any, where: str) -> Any:
