@@ -76,11 +76,13 @@ def test_refused_in_these_words(cli, words):
 
 def test_files_at_their_bounds(cli, tmp_path):
     np.savez_compressed(tmp_path / "big.npz", a=np.zeros(3_000_000))
-    small = cli("run", "--max-memory", "8M", "-e", "x = load('big.npz')")
+    small = cli("run", "--max-memory", "8M", "--allow-read", ".", "-e", "x = load('big.npz')")
     assert "error[E505]: `big.npz` needs 22.9 MiB of memory, the limit is 8.0 MiB" in small.err
     for levels in (64, 65):
         (tmp_path / "deep.json").write_text("[" * levels + "1.5" + "]" * levels)
-        found = cli("run", "-e", "x = load('deep.json')\nprint(x.ndim, x.sum())")
+        found = cli(
+            "run", "--allow-read", ".", "-e", "x = load('deep.json')\nprint(x.ndim, x.sum())"
+        )
         if levels == 64:
             assert found.out.startswith("64 tensor(1.5000)\n")
         else:
