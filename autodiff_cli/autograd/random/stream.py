@@ -370,10 +370,6 @@ class Generator(Words):
         """Factor and summand of `F.alpha_dropout`; with shape (N, C, 1, ...) the feature form."""
         check_probability(p, "alpha_dropout")
         kind = floating_dtype(dtype, "alpha_dropout")
-        if p in (0, 1):
-            return np.full(checked_size(shape, kind), 1 - p, kind), np.zeros(
-                checked_size(shape, kind), kind
-            )
         alpha = 1.7580993408473766  # the fixed point of SELU
         scale = 1 / math.sqrt((alpha * alpha * p + 1) * (1 - p))
         noise = self.bernoulli(1 - p, shape, kind)
