@@ -158,7 +158,7 @@ def kinds(error: AutodiffError) -> tuple[UserClass, ...]:
         names = (known[1],)
     if isinstance(cause, Exception) and not isinstance(cause, AutodiffError | BindError):
         name = type(cause).__name__
-        if name in EXCEPTIONS:
+        if name in EXCEPTIONS and code != "E503":  # the kernels of PyTorch's ops
             names = (name, *names)
     return tuple(EXCEPTIONS[name] for name in names)
 

@@ -57,6 +57,7 @@ def flip(input: Tensor, dims: DimList):
     ),
     vjp=lambda g, out, input, dim: F.flip(g, dim),
     samples=[S(t(3), 0), S(t(2, 3), 1)],
+    counterpart=lambda input, dim: F.flip(input, (dim,)),
 )
 def turned(input: Tensor, dim: Dim):
     """The order of elements reversed along a dim of an array, in the same memory."""
