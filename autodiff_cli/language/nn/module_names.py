@@ -18,8 +18,8 @@ FILES: dict[str, str] = {
     """,
     "linear": """
         Identity Linear NonDynamicallyQuantizableLinear Bilinear _Embedded Embedding EmbeddingBag
-        Flatten Unflatten PairwiseDistance CosineSimilarity Fold Unfold PixelShuffle
-        PixelUnshuffle ChannelShuffle Upsample UpsamplingNearest2d UpsamplingBilinear2d
+        Flatten Unflatten PairwiseDistance CosineSimilarity Fold Unfold PixelShuffle PixelUnshuffle
+        ChannelShuffle Upsample UpsamplingNearest2d UpsamplingBilinear2d
     """,
     "losses": """
         _Loss _WeightedLoss L1Loss MSELoss NLLLoss NLLLoss2d PoissonNLLLoss GaussianNLLLoss
@@ -49,16 +49,15 @@ FILES: dict[str, str] = {
         Multinomial MixtureSameFamily
     """,
     "transformed": """
-        Transform _InverseTransform _widened _equal ComposeTransform ExpTransform PowerTransform
-        SigmoidTransform SoftplusTransform TanhTransform AbsTransform _alike AffineTransform
-        TransformedDistribution LogNormal _Half HalfNormal HalfCauchy Gumbel Weibull Pareto
-        Kumaraswamy LogitRelaxedBernoulli _Relaxed RelaxedBernoulli ExpRelaxedCategorical
+        Transform _InverseTransform _widened _equal ComposeTransform _Rising ExpTransform
+        PowerTransform SigmoidTransform SoftplusTransform TanhTransform AbsTransform _alike
+        AffineTransform TransformedDistribution LogNormal _Half HalfNormal HalfCauchy Gumbel Weibull
+        Pareto Kumaraswamy LogitRelaxedBernoulli _Relaxed RelaxedBernoulli ExpRelaxedCategorical
         RelaxedOneHotCategorical
     """,
     "rarer": """
-        FisherSnedecor GeneralizedPareto InverseGamma ContinuousBernoulli
-        _polynomial _log_bessel VonMises
-        LowRankMultivariateNormal _mean_log _to_exponential _to_gamma _to_normal _to_gumbel
+        FisherSnedecor GeneralizedPareto InverseGamma ContinuousBernoulli _polynomial _log_bessel
+        VonMises LowRankMultivariateNormal _mean_log _to_exponential _to_gamma _to_normal _to_gumbel
         _normal_laplace _uniform_beta _uniform_pareto _to_uniform _to_continuous _of_normals
         _infinite _kl_between
     """,
@@ -67,10 +66,9 @@ FILES: dict[str, str] = {
     """,
     "reparametrized": """
         ParametrizationList _as_parameter register_parametrization is_parametrized
-        remove_parametrizations cached _norm_but _WeightNorm parametrized_weight_norm _NormHook
-        weight_norm
-        _remove_hook remove_weight_norm _spectral_dim _flat _SpectralNorm parametrized_spectral_norm
-        _SpectralHook spectral_norm remove_spectral_norm
+        remove_parametrizations cached _norm_but _WeightNorm parametrized_weight_norm _Hook
+        _NormHook weight_norm _remove_hook remove_weight_norm _spectral_dim _flat _SpectralNorm
+        parametrized_spectral_norm _SpectralHook spectral_norm remove_spectral_norm
     """,
     "packed": """
         PackedSequence pack_padded_sequence pad_packed_sequence pack_sequence unpack_sequence
@@ -82,17 +80,17 @@ FILES: dict[str, str] = {
         RandomUnstructured global_unstructured remove is_pruned
     """,
     "schedulers": """
-        LRScheduler _ByFunction LambdaLR MultiplicativeLR StepLR MultiStepLR ConstantLR LinearLR
-        ExponentialLR PolynomialLR CosineAnnealingLR CosineAnnealingWarmRestarts _for_groups
-        _Cycling CyclicLR OneCycleLR SequentialLR ChainedScheduler ReduceLROnPlateau
+        LRScheduler _ByFunction LambdaLR MultiplicativeLR _Factors StepLR MultiStepLR ConstantLR
+        LinearLR ExponentialLR PolynomialLR CosineAnnealingLR CosineAnnealingWarmRestarts
+        _for_groups _Cycling CyclicLR OneCycleLR SequentialLR ChainedScheduler ReduceLROnPlateau
     """,
     "averages": """
         get_ema_multi_avg_fn get_ema_avg_fn get_swa_multi_avg_fn get_swa_avg_fn AveragedModel
         update_bn SWALR
     """,
     "checkpoints": """
-        CheckpointError _Recomputed _Frame _with_state CheckpointFunction
-        checkpoint checkpoint_sequential
+        CheckpointError _Recomputed _Frame _with_state CheckpointFunction checkpoint
+        checkpoint_sequential
     """,
     "argparse": """
         Namespace ArgumentParser

@@ -85,10 +85,16 @@ def _tuple_size(name: str, size: Any) -> tuple[int, ...]:
 # -- factories ------------------------------------------------------------------------------------
 
 
-def _uniform(*size: Any, **options: Any) -> Tensor:
-    shape = _taken("rand", size, options)
-    o = Options("rand", options, STATE.default_dtype)
-    return _drawn(shape, lambda size: o.stream.rand(size, o.dtype), o.requires_grad)
+def _of_size(name: str) -> Callable[..., Tensor]:
+    """`rand` or `randn`."""
+
+    def run(*size: Any, **options: Any) -> Tensor:
+        shape = _taken(name, size, options)
+        o = Options(name, options, STATE.default_dtype)
+        draw = getattr(o.stream, name)
+        return _drawn(shape, lambda size: draw(size, o.dtype), o.requires_grad)
+
+    return run
 
 
 def _drawn(
@@ -99,12 +105,6 @@ def _drawn(
     if STATE.recorder is not None:
         return STATE.recorder.draw(lambda: draw(shape), requires_grad)
     return with_grad(draw(shape), requires_grad)
-
-
-def _standard_normal(*size: Any, **options: Any) -> Tensor:
-    shape = _taken("randn", size, options)
-    o = Options("randn", options, STATE.default_dtype)
-    return _drawn(shape, lambda size: o.stream.randn(size, o.dtype), o.requires_grad)
 
 
 def _empty(*size: Any, **options: Any) -> Tensor:
@@ -363,8 +363,8 @@ RANDOM_METHODS: dict[str, Callable[..., Any]] = {
 def _functions() -> dict[str, Callable[..., Any]]:
     noise = dropouts.FUNCTIONS
     draws: dict[str, Callable[..., Any]] = {
-        "rand": _uniform,
-        "randn": _standard_normal,
+        "rand": _of_size("rand"),
+        "randn": _of_size("randn"),
         "randint": _randint,
         "randperm": _randperm,
         "rand_like": lambda input, **options: _like(
