@@ -38,10 +38,11 @@ FILES: dict[str, str] = {
         TransformerDecoderLayer TransformerDecoder Transformer
     """,
     "distributions": """
-        _Constraint _OfAnother _IndependentConstraint _MixtureConstraint _real_vector _positive
-        _is_number _not_implemented _broadcast_all _sum_rightmost _clamp_probs Distribution
-        ExponentialFamily _LocScale Normal Laplace Cauchy Uniform Exponential Gamma Chi2 Dirichlet
-        Beta StudentT _batch_mv _mahalanobis _OfVectors MultivariateNormal Independent kl_divergence
+        _Constraint _positive_definite _OfAnother _IndependentConstraint _MixtureConstraint
+        _real_vector _positive _is_number _not_implemented _broadcast_all _sum_rightmost
+        _clamp_probs Distribution ExponentialFamily _LocScale Normal Laplace Cauchy Uniform
+        Exponential Gamma Chi2 Dirichlet Beta StudentT _batch_mv _mahalanobis _OfVectors
+        MultivariateNormal Independent kl_divergence
     """,
     "discrete": """
         _Probs _OneProbs Bernoulli Geometric Categorical _OfCategorical OneHotCategorical

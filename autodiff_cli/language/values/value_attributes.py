@@ -375,10 +375,6 @@ def _operator(symbol: str, swapped: bool) -> Callable[[Any, Any], Any]:
     return lambda a, b: binary(symbol, b, a) if swapped else binary(symbol, a, b)
 
 
-def _comparison(symbol: str) -> Callable[[Any, Any], Any]:
-    return lambda a, b: compare(symbol, a, b)
-
-
 def _by_builtin(name: str) -> Callable[..., Any]:
     def run(*args: Any) -> Any:
         return call_value(from_above("python.builtins.BUILTINS")[name], list(args), {})
@@ -395,7 +391,7 @@ _BY_BUILTIN = "len float int abs hash repr str iter next format round bool"
 SPECIAL_NAMES: dict[str, Callable[..., Any]] = {
     **{f"__{name}__": _operator(symbol, False) for name, symbol in OPERATORS.items()},
     **{f"__r{name}__": _operator(symbol, True) for name, symbol in OPERATORS.items()},
-    **{f"__{name}__": _comparison(symbol) for symbol, (name, _) in COMPARISONS.items()},
+    **{f"__{name}__": partial(compare, symbol) for symbol, (name, _) in COMPARISONS.items()},
     **{f"__{name}__": _by_builtin(name) for name in _BY_BUILTIN.split()},
     "__index__": lambda value: slice_part(value),
     "__neg__": lambda value: unary("-", value),

@@ -42,20 +42,8 @@ class Size(tuple):
 
 
 # Ops whose numbers are tensors to PyTorch.
-_WITH_NUMBERS = frozenset(
-    {
-        "add",
-        "add_scaled",
-        "div",
-        "div_rounded",
-        "fill_over",
-        "index_written",
-        "mul",
-        "sub",
-        "sub_scaled",
-        "where",
-    }
-)
+_NUMBERED = "add add_scaled div div_rounded fill_over index_written mul sub sub_scaled where"
+_WITH_NUMBERS = frozenset(_NUMBERED.split())
 
 
 def _edges(nodes: Iterable[Node | None]) -> tuple[tuple[GradFn | None, int], ...]:
