@@ -82,9 +82,9 @@ def compile_list(tree: syntax.ListComp, context: Context) -> Run:
 
 def compile_set(tree: syntax.SetComp, context: Context) -> Run:
     run = _listed(tree, context, [tree.elt])
-    return lambda scope: {dict_key(v) for v in run(scope)}
+    return lambda scope: {dict_key(v, tree.span) for v in run(scope)}
 
 
 def compile_dict(tree: syntax.DictComp, context: Context) -> Run:
     run = _listed(tree, context, [tree.key, tree.value])
-    return lambda scope: {dict_key(k): v for k, v in run(scope)}
+    return lambda scope: {dict_key(k, tree.span): v for k, v in run(scope)}

@@ -144,7 +144,7 @@ def _tuple(tree: syntax.Tuple, context: Context) -> Run:
 
 def _set(tree: syntax.Set, context: Context) -> Run:
     parts = elements(tree.elements, context)
-    return lambda scope: {dict_key(v) for v in parts(scope)}
+    return lambda scope: {dict_key(v, tree.span) for v in parts(scope)}
 
 
 def _dict(tree: syntax.Dict, context: Context) -> Run:
@@ -157,7 +157,7 @@ def _dict(tree: syntax.Dict, context: Context) -> Run:
         result: dict[Any, Any] = {}
         for key, value in pairs:
             if key is not None:
-                result[dict_key(key(scope))] = value(scope)
+                result[dict_key(key(scope), tree.span)] = value(scope)
                 continue
             more = value(scope)
             if not isinstance(more, dict):

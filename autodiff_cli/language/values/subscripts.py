@@ -137,15 +137,16 @@ def plain_key(key: Any) -> Any:
     return _position(key)
 
 
-def dict_key(key: Any) -> Any:
+def dict_key(key: Any, span: Any = None) -> Any:
     """A value that can be a dict key."""
     if type(key) is tuple:
         for part in key:
-            dict_key(part)
+            dict_key(part, span)
     elif type(key).__hash__ is None:
         raise fail(
             "E208",
             f"{kind_of(key)} cannot be a key",
+            span,
             help="define `__hash__` beside `__eq__`"
             if isinstance(key, Instance)
             else "use a string, a number or a tuple",
