@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...autograd import calls
 from ...autograd.literals import array_of, has_tensor
 from ...autograd.tensor import Array, Tensor, as_array
 from ...errors import fail, fault
@@ -13,7 +14,7 @@ from ...graph.dtypes import DTYPES
 from ...graph.params import to_dtype
 from ...graph.state import STATE
 from ..runtime.assertions import all_close
-from ..values.arrays import dtype_of, made, plain
+from ..values.arrays import attribute, dtype_of, made, plain, result
 from ..values.factories import make_tensor
 from ..values.functions import call_value
 from ..values.operations import truth
@@ -83,12 +84,21 @@ def _array(
         kind = DTYPES["float64"] if array.dtype.kind == "f" else array.dtype
     else:
         kind = dtype_of(dtype)
-    result = make_tensor(data, dtype=kind)
-    return as_array(result if not ndmin else made(np.array(result.numpy(), ndmin=ndmin)))
+    tensor = make_tensor(data, dtype=kind)
+    return as_array(tensor if not ndmin else made(np.array(tensor.numpy(), ndmin=ndmin)))
+
+
+def _transpose(a: Any, axes: Any = None) -> Any:
+    x = a if isinstance(a, Tensor) else _array(a)
+    order = tuple(reversed(range(len(x.shape)))) if axes is None else tuple(axes)
+    found = calls.call("permute", (x, order), {})
+    return result(found) if type(x) is Array else found
 
 
 _FUNCTIONS: dict[str, Any] = {
     "array": _array,
+    "transpose": _transpose,
+    "squeeze": lambda a, axis=None: attribute(_array(a, copy=False), "squeeze").function(axis),
     "asarray": lambda data, dtype=None, **options: _array(data, dtype, copy=False),
     "finfo": finfo,
     "iinfo": iinfo,

@@ -86,6 +86,13 @@ def _transpose(array: Array, *axes: Any) -> Any:
     return calls.call("permute", (array, order), {})
 
 
+def _squeeze(array: Array, axis: Any = None) -> Any:
+    for at in () if axis is None else axis if isinstance(axis, tuple) else (axis,):
+        if array.shape[at] != 1:
+            raise fault("E308 axis-squeeze-size", at, array=array)
+    return calls.call("squeeze", (array,) if axis is None else (array, axis), {})
+
+
 def _sort(array: Array, axis: Any = -1) -> None:
     array.overwrite(constant(np.sort(plain(array), axis=axis)))
 
@@ -108,7 +115,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "sort": _sort,
     "fill": _fill,
     "ravel": lambda array: _reshape(array, -1),
-    "squeeze": lambda array, *axis: calls.call("squeeze", (array, *axis), {}),
+    "squeeze": _squeeze,
     "swapaxes": lambda array, first, second: calls.call("transpose", (array, first, second), {}),
 }
 _ATTRIBUTES = ("ndim", "nbytes", "itemsize", "mT", "real")  # those of tensors
