@@ -70,7 +70,7 @@ def allclose(
 def _array(
     data: Any, dtype: Any = None, *, copy: Any = True, order: Any = None, ndmin: Any = 0,
     **options: Any,
-) -> Tensor:  # fmt: skip
+) -> Array:  # fmt: skip
     """`np.array`: Python floats are float64."""
     if isinstance(data, Tensor):
         kind = data.dtype if dtype is None else dtype_of(dtype)
