@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
@@ -45,13 +46,13 @@ def _expired(signum: int, frame: Any) -> None:
 
 def delicate(frame: FrameType | None) -> bool:
     """Whether nothing may be raised here by a signal: in the middle of an import, because a module
-    that was read half would stay so, and in finalizers and callbacks of the collector, where Python
-    drops what is raised."""
+    that was read half would stay so, and in finalizers and callbacks of the collector and of weak
+    references, where Python drops what is raised."""
     callbacks = {getattr(callback, "__code__", None) for callback in gc.callbacks}
     while frame is not None:
         code = frame.f_code
         if (
-            code.co_filename.startswith("<frozen importlib")
+            code.co_filename.startswith(("<frozen importlib", weakref.__file__))
             or code.co_name == "__del__"
             or code in callbacks
         ):

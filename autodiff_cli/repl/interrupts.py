@@ -12,14 +12,29 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..checks.deadline import SOON, delicate
+from ..checks.deadline import REPEATED, SOON, delicate
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Ctrl-C raises KeyboardInterrupt here, also where the process ignored it before."""
-    with _handling(_interrupt):
-        yield
+    """Ctrl-C raises KeyboardInterrupt here, also where the process ignored it before: again and
+    again until this is left, in case the first is swallowed where exceptions are ignored."""
+    timers: list[threading.Timer] = []
+
+    def interrupt(number: int, frame: Any) -> None:
+        wait = delicate(frame)
+        timers.append(threading.Timer(SOON if wait else REPEATED, _again))
+        timers[-1].daemon = True
+        timers[-1].start()
+        if not wait:
+            raise KeyboardInterrupt
+
+    with _handling(interrupt):
+        try:
+            yield
+        finally:
+            for timer in timers:
+                timer.cancel()
 
 
 @contextmanager
@@ -45,10 +60,5 @@ def _wait(number: int, frame: Any) -> None:
     """Not SIG_IGN, which an editor that is started meanwhile would inherit."""
 
 
-def _interrupt(number: int, frame: Any) -> None:
-    if delicate(frame):
-        again = threading.Timer(SOON, signal.raise_signal, (signal.SIGINT,))
-        again.daemon = True
-        again.start()
-    else:
-        raise KeyboardInterrupt
+def _again() -> None:
+    signal.raise_signal(signal.SIGINT)
