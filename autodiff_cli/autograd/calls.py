@@ -179,7 +179,7 @@ IN_PLACE_NAMES = {
 
 
 # In-place ops that may write one place several times.
-FILLS = frozenset({"fill_", "index_fill_", "masked_fill_", "zero_"})
+FILLS = frozenset({"fill_", "index_fill_", "masked_fill_", "threshold_", "zero_"})
 
 
 def in_place(

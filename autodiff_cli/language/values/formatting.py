@@ -5,6 +5,7 @@ Everything is bounded: a width, a precision or a nested value that would make en
 
 from __future__ import annotations
 
+import builtins
 import re
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
@@ -193,7 +194,7 @@ def _atom(value: Any) -> str:
     if isinstance(value, range | slice):
         return repr(value)
     if isinstance(value, UserFunction | Builtin | OpFunction):
-        return f"<function {value.name}>"
+        return _function(value)
     if isinstance(value, TypeName):
         return f"<class '{value.name}'>"
     if isinstance(value, GradFn):
@@ -217,6 +218,17 @@ def _atom(value: Any) -> str:
         return f"functools.partial({inside})"
     describe = getattr(type(value), "describe", None)
     return describe(value) if describe else f"<{type(value).__name__}>"
+
+
+def _function(value: UserFunction | Builtin | OpFunction) -> str:
+    name = value.name
+    if not STATE.python:
+        return f"<function {name}>"
+    if isinstance(value, UserFunction):
+        return f"<function {name} at {id(value):#x}>"
+    if isinstance(value, OpFunction):
+        return f"<built-in method {name} of type object at {id(value):#x}>"
+    return repr(getattr(builtins, name, None) or f"<built-in function {name}>").strip("'")
 
 
 def array_text(array: Tensor, words: Callable[[Any], str]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...errors import fail, fault
 from ...graph.declare import Dims, Scalar, Tensor, composite, function
 from ...graph.dtypes import is_float
@@ -11,6 +13,7 @@ from ...graph.samples import Bad, S, ints, t
 from ...graph.shapes import reduced_count
 from ..kernels.rules import require_float, spread
 
+MOST = 1 << 16  # elements that are summed in float64
 DIMS = (
     S(t(2, 3)),
     S(t(2, 3), 1),
@@ -45,6 +48,17 @@ def var(
 ):
     """Variance over `dim`, or over everything, dividing by n - `correction` (1 when unbiased)."""
     require_float("var", input, "RuntimeError")
+    return F.to(_variance(_wide(input), dim, unbiased, keepdim, correction), input.dtype)
+
+
+def _wide(input):
+    """PyTorch sums squares in float64 and rounds once; of large arrays it takes three times as long
+    here for the last digit."""
+    small = input.dtype == np.float32 and input.numel <= MOST
+    return F.to(input, np.dtype(np.float64)) if small else input
+
+
+def _variance(input, dim, unbiased, keepdim, correction):
     centered = F.sub(input, F.mean(input, dim, True))
     return F.div(
         F.sum(F.mul(centered, centered), dim, keepdim), _freedom(input, dim, unbiased, correction)
@@ -72,7 +86,8 @@ def _variance_slope(g, input, dim, unbiased, correction):
 def std(input, dim, unbiased, keepdim, correction):
     """Standard deviation, the root of `var`; the slope at 0 is 0."""
     require_float("std", input, "RuntimeError")
-    return F.sqrt(F.var(input, dim, unbiased, keepdim, correction=correction))
+    root = F.sqrt(_variance(_wide(input), dim, unbiased, keepdim, correction))
+    return F.to(root, input.dtype)
 
 
 def _through_root(g, out):
