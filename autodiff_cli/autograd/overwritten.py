@@ -95,6 +95,8 @@ def overwritten_at(node: Node) -> Any:
     read, since = node, node.seq
     while True:
         marks = node.marks
+        if marks is not None and marks.replaced is not None and marks.replaced[1] is None:
+            return None  # hooks have unpacked another
         change = None if marks is None else marks.overwritten
         if change is None and marks is not None and marks.replaced is not None:
             now = marks.replaced[0].node.marks  # of what the same tensor has since

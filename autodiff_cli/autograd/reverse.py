@@ -238,8 +238,9 @@ class Pass:
                 g = self._marked(marks, g)
         if ends:
             self.reached[node] = g
-            return
-        if op is LEAF:
+        elif needed is not None and node not in needed:
+            return  # no target is behind it
+        elif op is LEAF:
             if self.targets is None:
                 self.reached[node] = g
                 if self.deliver is not None and _hooked(node):
@@ -384,7 +385,11 @@ class Pass:
 
     def _check_operands(self, node: Node, g: Node) -> None:
         """E407 when an operand of a composite, which PyTorch saved for its derivative, was changed
-        in place since; where only places were found with it, those are saved."""
+        in place since; where only places were found with it, those are saved. Not where hooks
+        of the program kept what was saved."""
+        for part in walk(bodies(node), lambda n: (*n.inputs, *bodies(n)), node.inputs):
+            if part.marks is not None and part.marks.context and part.marks.context.packed:
+                return
         for x in node.inputs:
             at = overwritten_at(x) if self._wants(x) else None
             if at is None or at[3] < node.seq or (self.since and x.seq < self.since):

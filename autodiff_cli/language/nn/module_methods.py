@@ -16,7 +16,7 @@ from ..values.operations import truth
 from ..values.providers import from_above
 from ..values.user_classes import library_class
 from ..values.values import Handle
-from .modules import CALL, KeywordHook, Module, described
+from .modules import CALL, CallHook, Module, described
 from .optimizers import clear_gradient
 
 
@@ -37,7 +37,7 @@ def check_name(self: Module, name: Any, what: str) -> str:
             help=f"for example `register_{what}('a', ...)`",
             raises="KeyError" if isinstance(name, str) else "TypeError",
         )
-    taken = name in self.fields or self.cls.flat.get(name) is not None
+    taken = name in self.fields or name in self.cls.flat
     taken = taken or (name in self.modules and what != "module")
     if taken and name not in self.parameters and name not in self.buffers:
         raise fault("E205 attribute-already", self.cls.name, name=name)
@@ -155,18 +155,36 @@ def _getter(table: str) -> Callable[..., Any]:
 
 
 def _hook(table: str) -> Callable[..., Handle]:
-    def register(
-        self: Module, hook: Any, *, prepend: Any = False, with_kwargs: Any = False, **others: Any
-    ) -> Handle:
+    def register(self: Module, hook: Any, prepend: Any = False) -> Handle:
         hooks: dict[int, Any] = getattr(self, table)
         earlier = dict(hooks)
-        handle = Handle(hooks, KeywordHook(hook) if truth(with_kwargs) else hook)
+        handle = Handle(hooks, hook)
         if truth(prepend):
             for key in earlier:
                 hooks[key] = hooks.pop(key)
         return handle
 
     return register
+
+
+def _register_forward_pre_hook(
+    self: Module, hook: Any, *, prepend: Any = False, with_kwargs: Any = False
+) -> Handle:
+    hook = CallHook(hook, True, False) if truth(with_kwargs) else hook
+    return _hook("before")(self, hook, prepend)
+
+
+def _register_forward_hook(
+    self: Module,
+    hook: Any,
+    *,
+    prepend: Any = False,
+    with_kwargs: Any = False,
+    always_call: Any = False,
+) -> Handle:
+    keywords, always = truth(with_kwargs), truth(always_call)
+    hook = CallHook(hook, keywords, always) if keywords or always else hook
+    return _hook("after")(self, hook, prepend)
 
 
 def _state_method(name: str) -> Callable[..., Any]:
@@ -224,8 +242,8 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "__repr__": described,
     "_get_name": lambda self: self.cls.name,
     "extra_repr": lambda self: "",
-    "register_forward_pre_hook": _hook("before"),
-    "register_forward_hook": _hook("after"),
+    "register_forward_pre_hook": _register_forward_pre_hook,
+    "register_forward_hook": _register_forward_hook,
     "register_full_backward_hook": _hook("reverse"),
     "register_backward_hook": _hook("reverse"),
     "register_load_state_dict_pre_hook": _hook("loading"),

@@ -7,24 +7,28 @@ of assignment; everything that walks over modules meets each tensor and each mod
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from ...autograd.tensor import Tensor
-from ...errors import fault
+from ...errors import AutodiffError, fault
 from ..values.dialect import kind_of
 from ..values.formatting import represent
 from ..values.functions import call_value
+from ..values.housekeeping import ended
 from ..values.user_classes import Object
 from ..values.values import Method
 
 
-class KeywordHook:
-    """A hook that is given the keyword arguments of a call too."""
+class CallHook:
+    """A hook of calls that is given their `keywords` too, or runs `always`: after errors too."""
 
-    __slots__ = ("function",)
+    __slots__ = ("always", "function", "keywords")
 
-    def __init__(self, function: Any):
+    def __init__(self, function: Any, keywords: bool, always: bool):
         self.function = function
+        self.keywords = keywords
+        self.always = always
 
 
 class Module(Object):
@@ -101,6 +105,8 @@ class Module(Object):
         if isinstance(value, Tensor) and value.is_parameter:
             self._check_ready("parameters")
             self._forget(name, self.parameters)
+            if name not in self.parameters and name in self.cls.flat:
+                raise fault("E205 attribute-already", self.cls.name, name=name)
             self.parameters[name] = value
         elif name in self.parameters:
             if value is not None:
@@ -148,34 +154,45 @@ class Module(Object):
 
     def run(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """`forward` between its hooks."""
-        for hook in list(self.before.values()):
-            if type(hook) is KeywordHook:
-                given = call_value(hook.function, [self, tuple(args), kwargs], {})
+        result, called = None, 0
+        try:
+            for hook in list(self.before.values()):
+                given = self._told(hook, args, kwargs)
                 if given is not None:
-                    args, kwargs = list(given[0]), dict(given[1])
-                continue
-            given = call_value(hook, [self, tuple(args)], {})
-            if given is not None:
-                args = list(given) if isinstance(given, tuple) else [given]
-        watched = None
-        if self.reverse or self.reverse_before:
-            from .module_hooks import Watched
+                    if type(hook) is CallHook:
+                        args, kwargs = list(given[0]), dict(given[1])
+                    else:
+                        args = list(given) if isinstance(given, tuple) else [given]
+            watched = None
+            if self.reverse or self.reverse_before:
+                from .module_hooks import Watched
 
-            watched = Watched(self)
-            args = watched.entering(args)
-        forward = self.fields.get("forward")
-        if forward is not None:
-            result = call_value(forward, args, kwargs)
-        else:
-            result = call_value(self.get_attribute("forward"), args, kwargs)
-        for hook in list(self.after.values()):
-            if type(hook) is KeywordHook:
-                given = call_value(hook.function, [self, tuple(args), kwargs, result], {})
+                watched = Watched(self)
+                args = watched.entering(args)
+            forward = self.fields.get("forward")
+            if forward is not None:
+                result = call_value(forward, args, kwargs)
             else:
-                given = call_value(hook, [self, tuple(args), result], {})
-            if given is not None:
-                result = given
-        return result if watched is None else watched.leaving(result)
+                result = call_value(self.get_attribute("forward"), args, kwargs)
+            for hook in list(self.after.values()):
+                called += 1
+                given = self._told(hook, args, kwargs, result)
+                if given is not None:
+                    result = given
+            return result if watched is None else watched.leaving(result)
+        except AutodiffError as error:
+            for hook in [] if ended(error) else list(self.after.values())[called:]:
+                if type(hook) is CallHook and hook.always:
+                    with suppress(AutodiffError):
+                        given = self._told(hook, args, kwargs, result)
+                        result = result if given is None else given
+            raise
+
+    def _told(self, hook: Any, args: list[Any], kwargs: dict[str, Any], *result: Any) -> Any:
+        if type(hook) is not CallHook:
+            return call_value(hook, [self, tuple(args), *result], {})
+        given = [kwargs] if hook.keywords else []
+        return call_value(hook.function, [self, tuple(args), *given, *result], {})
 
     # -- walking ------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from ...autograd import reverse
 from ...autograd.function_hooks import Packed, attached
+from ...autograd.handles import wrap_nearest
 from ...autograd.tensor import Tensor
 from ...errors import fault, refused
 from ...graph.kinds import Kind
@@ -88,10 +89,11 @@ class Hooks:
 
     def packed(self, read: Node) -> Any:
         known = None if read.handle is None else read.handle()
-        given = beside(read) if known is None else known
-        version = given.version
-        found = call_value(self.pack, [given], {})
-        if given.version != version:
+        if known is None:
+            known = wrap_nearest(read) if read.op.view else beside(read)
+        version = known.version
+        found = call_value(self.pack, [known], {})
+        if known.version != version:
             raise fault("E409 pack-hook-changed-argument")
         return found
 
