@@ -278,7 +278,7 @@ class Tensor:
 
     def item(self) -> Any:
         node = self.looked_at
-        if node.numel != 1:
+        if node.numel != 1 and known(node):
             raise fault("E408 tensor-elements", node, tuple(node.shape))
         if STATE.recorder is not None:
             return STATE.recorder.number(node)

@@ -425,6 +425,13 @@ def known(node: Node) -> bool:
     return all(n.op is not PLACEHOLDER for n in behind)
 
 
+def decisive(name: str, node: Node) -> Any:
+    """The array of a node by whose values an op has its shape; E203 inside vmap."""
+    if STATE.batching and not known(node):
+        raise fault("E203 vmap-shape-of-values", name=name)
+    return value_of(node)
+
+
 # -- source nodes: constants, leaves, casts, results of several-result nodes -----------------------
 
 

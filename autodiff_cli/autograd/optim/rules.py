@@ -205,16 +205,16 @@ def rmsprop(p: Node, g: Node, state: State, o: Options) -> Node:
     g = _decayed(p, g, o)
     square = _averaged_square(_memory(state, "square_avg", p), g, alpha)
     _kept(state, "square_avg", square)
+    buffer = _memory(state, "momentum_buffer", p) if momentum > 0 else None
     if o["centered"]:
         mean = _lerp(_memory(state, "grad_avg", p), g, 1 - alpha)
         _kept(state, "grad_avg", mean)
         square = square - mean * mean
     scale = _plus(F.sqrt(square), real(o["eps"]))
-    if momentum > 0:
-        before = _times(_memory(state, "momentum_buffer", p), momentum)
-        buffer = _kept(state, "momentum_buffer", before + g / scale)
-        return _plus_times(p, buffer, -lr)
-    return _stepped(p, g, scale, -lr)
+    if buffer is None:
+        return _stepped(p, g, scale, -lr)
+    buffer = _kept(state, "momentum_buffer", _times(buffer, momentum) + g / scale)
+    return _plus_times(p, buffer, -lr)
 
 
 def adagrad_start(p: Node, o: Options) -> State:

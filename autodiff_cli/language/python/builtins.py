@@ -228,6 +228,8 @@ def _scalar(value: Any) -> Any:
         try:
             return value.item()
         except AutodiffError as error:
+            if value.node.numel == 1:
+                raise
             words = "only one element tensors can be converted to Python scalars"
             raise error.amend(notes=(f"PyTorch: {words}",), raises="ValueError") from None
     if isinstance(value, bool | int | float | Varying):

@@ -21,7 +21,7 @@ from ...autograd.views import base_of, first_place, single
 from ...errors import AutodiffError, fail, fault, refused
 from ...graph.dtypes import SCALAR_TYPES, is_float
 from ...graph.node import Node
-from ...graph.op import LEAF, OUTPUT, Op, cast, constant, number, value_of
+from ...graph.op import LEAF, OUTPUT, Op, cast, constant, known, number, value_of
 from ...graph.params import check_device, to_tensor
 from ...graph.registry import F
 from ...graph.state import STATE, taken_out
@@ -374,6 +374,8 @@ def _detach_(tensor: Tensor) -> Tensor:
 def _numpy(tensor: Tensor, force: Any = False) -> Tensor:
     if tensor.requires_grad and STATE.grad and not truth(force):
         raise fault("E402 numpy-cannot-called-tensor-requires")
+    if not known(tensor.node):
+        raise fault("E203 value-tensor-needed-inside")
     return as_array(_data(tensor))
 
 

@@ -19,7 +19,7 @@ from ...autograd.literals import has_tensor
 from ...autograd.tensor import Array, Tensor
 from ...errors import AutodiffError, fail, fault
 from ...graph.node import Node
-from ...graph.op import number
+from ...graph.op import known, number
 from ...graph.registry import F
 from ...graph.state import STATE, grad_mode
 from ...graph.symbolic_numbers import Aside, Unread, Varying
@@ -325,6 +325,8 @@ def truth(value: Any) -> bool:
         if value.node.numel != 1:
             what = "an array" if value.tag == "numpy" else "a tensor"
             raise fault("E408 truth-tensor-elements", what, tuple(value.shape), value=value)
+        if STATE.batching and not known(value.node):
+            raise fault("E203 vmap-condition")
         return bool(value.item())
     if not isinstance(value, Instance):
         return bool(value)

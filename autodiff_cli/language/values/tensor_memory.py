@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -86,7 +87,8 @@ def resize(tensor: Tensor, *size: Any) -> Tensor:
     """`x.resize_(2, 3)`: the first numbers in another shape; what is new is undefined, here 0."""
     shape = to_size(size[0] if len(size) == 1 else size)
     tensor.settle()
-    if tensor.requires_grad or tensor.storage is not None:
+    shared = tensor.storage is not None and (tensor.steps or getrefcount(tensor.storage) > 2)
+    if tensor.requires_grad or shared:
         raise fault("E203 resize-tensors-their-own")
     flat = F.reshape(tensor.node, (-1,))
     count = prod(shape)

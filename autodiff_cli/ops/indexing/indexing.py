@@ -23,7 +23,7 @@ from ...graph.declare import (
 )
 from ...graph.dtypes import BOOL, INT64, UINT8
 from ...graph.node import Node
-from ...graph.op import cast, constant, known, value_of
+from ...graph.op import cast, constant, decisive, known, value_of
 from ...graph.params import BindError, node_of, shown, to_int, to_tensor, type_name
 from ...graph.registry import F
 from ...graph.registry import op as op_of
@@ -385,7 +385,7 @@ def _with(shape, dim, size):
 def _chosen_shape(input, mask):
     check_mask("masked_select", mask)
     shape = broadcast_shapes(input.shape, mask.shape)
-    count = int(np.count_nonzero(value_of(mask)))
+    count = int(np.count_nonzero(decisive("masked_select", mask)))
     return (count * (prod(shape) // mask.numel if mask.numel else 0),), input.dtype
 
 
@@ -419,7 +419,7 @@ def _nonzero(x):
 @opaque(
     _nonzero,
     public=False,
-    shape=lambda input: ((input.ndim, int(np.count_nonzero(value_of(input)))), INT64),
+    shape=lambda input: ((input.ndim, int(np.count_nonzero(decisive("nonzero", input)))), INT64),
     samples=[S(ints(2, 3)), S(t(2)), S(ints(values=1))],
 )
 def nonzero_places(input: Tensor):

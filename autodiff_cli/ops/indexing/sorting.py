@@ -7,7 +7,7 @@ import numpy as np
 from ...errors import fail, fault
 from ...graph.declare import Any, Dim, Mask, Tensor, composite, function, opaque
 from ...graph.dtypes import INT32, INT64
-from ...graph.op import value_of
+from ...graph.op import decisive
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.shapes import count
@@ -244,7 +244,7 @@ def _unique_shape(input, dim, consecutive, wanted):
         raise fail("E304", "a 0-d tensor has no dim to compare along", help="leave `dim` out")
     if dim is not None and 0 in (s for d, s in enumerate(input.shape) if d != dim):
         raise fault("E308 slices-along-dim-shape", dim, input)
-    found = _unique(value_of(input), dim, consecutive, wanted)
+    found = _unique(decisive("_unique2", input), dim, consecutive, wanted)
     return tuple((v.shape, input.dtype if i == 0 else INT64) for i, v in enumerate(found))
 
 
@@ -258,7 +258,7 @@ def _unique_name(input, dim, consecutive, wanted):
     _unique,
     public=False,
     shape=_unique_shape,
-    vjp=no_derivative("unique"),
+    vjp=no_derivative("unique", "_unique2"),
     grad_fn=_unique_name,
     samples=[S(REPEATS, None, False, (1, 2)), S(REPEATS, 0, True, ())],
 )

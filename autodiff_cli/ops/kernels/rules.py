@@ -116,10 +116,13 @@ def whole_factor(name: str, factor: bool | int | float, *inputs: Node) -> None:
         raise fault("E307 integer-tensors-integer", name, factor)
 
 
-def no_derivative(name: str) -> Callable[..., Node]:
-    """The rule of an op that PyTorch records but cannot differentiate."""
+def no_derivative(name: str, listed: str | None = None) -> Callable[..., Node]:
+    """The rule of an op that PyTorch records but cannot differentiate; `listed` is what its table
+    of derivatives, where the op stands without one, calls it."""
 
     def vjp(g: Node, out: Node, *args: object) -> Node:
+        if listed is not None:
+            raise fault("E404 no-derivative-listed", name, listed)
         raise fault("E404 no-derivative-here", name)
 
     return vjp

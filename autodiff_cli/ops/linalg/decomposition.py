@@ -112,7 +112,7 @@ def _geqrf_shape(input):
     shape=_geqrf_shape,
     fields=("a", "tau"),
     properties=COLUMNS,
-    vjp=no_derivative("geqrf"),
+    vjp=no_derivative("geqrf", "geqrf"),
     samples=[S(t(3, 2, grad=False))],
 )
 def geqrf(input: Tensor):
