@@ -75,7 +75,7 @@ class Pass:
         self.cotangents: dict[Node, Any] = {}
         self.needed: set[Node] | None = None
         self.retain = retain_graph
-        self.stops = False  # at targets: what they depend on is another pass's
+        self.stops = False  # at targets: their hooks and what is behind are another pass's
         self.create_graph = create_graph
         Pass.created |= create_graph
         self.targets = None if targets is None else set(targets)
@@ -221,13 +221,13 @@ class Pass:
                 return
         op, needed = node.op, self.needed
         wanted = self.targets is not None and node in self.targets
-        ends = wanted and (
-            self.stops
-            or op is LEAF
-            or not (needed is None or any(p in needed for p in self._parents(node)))
-        )
         if wanted:
             self.reached[node] = g  # PyTorch takes it before hooks where it goes on
+            if self.stops:
+                return
+        ends = wanted and (
+            op is LEAF or not (needed is None or any(p in needed for p in self._parents(node)))
+        )
         if marks is not None and marks is not FREED:
             if type(g) is dict:
                 for part in marks.hooked:

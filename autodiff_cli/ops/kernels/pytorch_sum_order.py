@@ -18,6 +18,7 @@ WIDTH = 32  # bytes of a vector
 WAYS = 4  # accumulators
 STEP = 16  # rows of a block
 MOST = 32768  # elements, from which on the sum is NumPy's
+FEW = 256  # of float64, from which on the sums over some of the dims are NumPy's
 SLICES = 16  # leading elements, each of which is a sum by itself here
 
 _add, _accumulate = np.add.reduce, np.add.accumulate
@@ -49,9 +50,9 @@ def small_sum(
     first, last = min(summed), max(summed)
     lead, m = prod(shape[:first]), prod(shape[last + 1 :])
     n = x.size // (lead * m)
-    if prod([shape[i] for i in summed]) != n or (x.itemsize > 4 and lead * m > 1):
+    if prod([shape[i] for i in summed]) != n or (m > 1 and lead > SLICES):
         return None
-    if m > 1 and lead > SLICES:
+    if x.itemsize > 4 and lead * m > 1 and x.size > FEW:
         return None
     total = _inner(x.reshape(lead, n), note) if m == 1 else _outer(x.reshape(lead, n, m), note)
     return noted(note, np.add, total, 0).reshape(-1)  # -0.0 is added to 0.0
