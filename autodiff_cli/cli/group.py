@@ -158,7 +158,6 @@ def make_command(command: Command) -> click.Command:
         callback=invoke,
         help=command.description,
         epilog="\b\nExamples:\n" + command.examples,
-        add_help_option=False,
     )
 
 
@@ -175,7 +174,6 @@ def make_group() -> LazyGroup:
         "  autodiff demo.expr\n"
         "  autodiff run -e 'x = 3; loss = x**2 + sin(x)'\n"
         "  autodiff help E302\n",
-        add_help_option=False,
     )
 
 

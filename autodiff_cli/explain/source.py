@@ -30,7 +30,7 @@ class Observed(Watched):
     def __init__(self, source: Source, options: Options):
         super().__init__(source, options, trace=True)
         self.before: list[tuple[str, Span, Node]] = []
-        self.whole = False  # every element of a result that is no number
+        self.whole: bool  # every element of a result that is no number
 
     def _differentiated(self, seeds: Seeds) -> None:
         super()._differentiated(seeds)

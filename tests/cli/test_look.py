@@ -264,6 +264,8 @@ def test_pictures_of_odd_tensors():
             assert picture("x", array, color=color, unicode=True, width=40)
     (_, line) = picture("x", np.array([0.0, 1.0, np.nan, 0.3]), color=False, unicode=True, width=60)
     assert line.plain == "   ██!!░░"
+    large, *_ = picture("x", np.ones((45, 100)), color=False, unicode=True, width=100)
+    assert "means of 3x3" in large.plain  # 15 rows and 34 columns
 
 
 def test_names_of_pictures(cli):

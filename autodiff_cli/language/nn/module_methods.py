@@ -37,18 +37,10 @@ def check_name(self: Module, name: Any, what: str) -> str:
             help=f"for example `register_{what}('a', ...)`",
             raises="KeyError" if isinstance(name, str) else "TypeError",
         )
-    taken = name in self.fields or name in self.cls.flat
-    taken = taken or (name in self.modules and what != "module")
-    if taken and name not in self.parameters and name not in self.buffers:
+    kinds = {"parameter": self.parameters, "buffer": self.buffers, "module": self.modules}
+    taken = any(name in names for names in (self.fields, self.cls.flat, *kinds.values()))
+    if taken and name not in kinds[what]:
         raise fault("E205 attribute-already", self.cls.name, name=name)
-    other = self.parameters if what == "buffer" else self.buffers
-    if name in other:
-        raise fail(
-            "E205",
-            f"attribute '{name}' already exists: it is a "
-            f"{'parameter' if what == 'buffer' else 'buffer'} of this {self.cls.name}",
-            help="choose another name",
-        )
     self._check_ready(f"{what}s")
     return name
 
@@ -67,8 +59,8 @@ def _register_buffer(self: Module, name: Any, tensor: Any, persistent: Any = Tru
     name = check_name(self, name, "buffer")
     if tensor is not None and not isinstance(tensor, Tensor):
         raise fault("E208 buffer-tensor-none", kind_of(tensor), name=name)
-    self._forget(name, self.buffers)
     self.buffers[name] = tensor
+    self.transient.discard(name)
     if not truth(persistent):
         self.transient.add(name)
 
@@ -78,7 +70,6 @@ def add_module(self: Module, name: Any, module: Any) -> None:
     name = check_name(self, name, "module")
     if module is not None and not isinstance(module, Module):
         raise fault("E208 module", kind_of(module), name=name)
-    self._forget(name, self.modules)
     self.modules[name] = module
 
 
