@@ -215,6 +215,90 @@ def test_derivatives(verb: str, asked: list[str], client: Any, folder: Path) -> 
     np.testing.assert_allclose(numbers(out), numbers(true), rtol=1e-11)
 
 
+WIDE = """\
+import torch
+X = torch.zeros(2, 3, dtype=torch.float64)
+y = torch.zeros(2, dtype=torch.float64)
+w = torch.nn.Parameter(torch.zeros(X.shape[1], dtype=torch.float64))
+opt = torch.optim.Adam([w], lr=0.01)
+for step in range(3):
+    opt.zero_grad()
+    p = torch.softmax(X * w, 1)
+    loss = ((X @ w - y) ** 2).mean() + (p * p).sum() + torch.logsumexp(X, 1).mean()
+    loss.backward()
+    opt.step()
+    print(loss.item(), w.norm().item(), torch.linalg.norm(X, dim=1).sum().item())
+print(X[3].sum().item(), X[:, 5:7].sum(1).tolist(), w[::50].tolist())
+"""
+CUT = 38  # 4,000 columns of 24 numbers, 106 in 20 KiB
+PATHS = ["X.zarr", "X.npy", "X.h5", "Xs"]
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rows of 4,000 numbers, in kinds of files; zarr and HDF5 in chunks of whole columns."""
+    path = tmp_path_factory.mktemp("wide")
+    X = np.random.default_rng(6).normal(size=(24, 4_000))
+    np.save(path / "X.npy", X)
+    np.save(path / "y.npy", X[:, 0])
+    (path / "Xs").mkdir()
+    for i, part in enumerate(np.split(X, [5, 6])):
+        np.save(path / "Xs" / f"{i}.npy", part)
+    zarr.create_array(str(path / "X.zarr"), shape=X.shape, chunks=(24, 100), dtype="f8")[:] = X
+    with pytest.importorskip("h5py").File(path / "X.h5", "w") as file:
+        file.create_dataset("rows", data=X, chunks=(24, 100))
+    (path / "t.py").write_text(WIDE)
+    return path
+
+
+@pytest.mark.parametrize("kind", PATHS)
+def test_columns_are_cut_where_a_row_is_no_block(kind: str, client: Any, wide: Path) -> None:
+    words = [str(wide / "t.py"), *given(wide, kind, "y.npy")]
+    code, out, err = command(client, *words, "--engine", "dask", "--chunk", "20K")
+    assert (code, err) == (0, "")
+    assert f"# X: (24, 4000) float64 in {CUT} blocks" in out
+    words[2] = f"X=@{wide / 'X.npy'}"
+    texts = [text.split("# autodiff.plain")[0] for text in (out, command(None, *words)[1])]
+    np.testing.assert_allclose(*map(numbers, texts), rtol=1e-11, atol=1e-13)
+    assert len({NUMBER.sub("", text) for text in texts}) == 1 and numbers(out)
+
+
+def test_which_axis_is_cut(wide: Path, tmp_path: Path) -> None:
+    """Columns where a row is no block, or rows would read each chunk many times more often."""
+    shape, made = (24, 4_000), str(tmp_path / "rows.zarr")
+    zarr.create_array(made, shape=shape, chunks=(3, 4_000), dtype="f8")
+    axes = {}
+    for path, chunk in ((made, 16), (made, 32), (str(wide / "X.zarr"), 32), (made, 100)):
+        source = source_of(path)
+        assert source is not None
+        cluster = Cluster(None, chunk << 10)
+        cluster.blocked(source)
+        axes[path == made, chunk] = cluster.axis, len(cluster.bounds) - 1
+    assert axes == {
+        (True, 16): (1, 48),
+        (True, 32): (0, 24),
+        (False, 32): (1, 24),
+        (True, 100): (0, 8),
+    }
+    large = np.lib.format.open_memmap(tmp_path / "y.npy", "w+", shape=(24, 400_000))
+    source = source_of(str(tmp_path / "y.npy"))
+    cluster = Cluster(None, 16 << 10)
+    first = source_of(made)
+    assert first is not None and source is not None and cluster.blocked(first).rows == (1, 1)
+    with pytest.raises(AutodiffError, match=r"no axis to cut .* along axis 1, 4000 long"):
+        cluster.blocked(source)
+    del large
+
+
+def test_the_widest_array_says_how_many_rows_a_block_has(folder: Path) -> None:
+    cluster = Cluster(None, 4096)
+    for name, blocks in (("y.npy", 2), ("X.npy", 6), ("y.zarr", 6)):
+        source = source_of(str(folder / name))
+        assert source is not None
+        cluster.blocked(source)
+        assert len(cluster.bounds) - 1 == blocks
+
+
 def test_results_with_rows_are_written(client: Any, folder: Path, tmp_path: Path) -> None:
     target = tmp_path / "out.zarr"
     words = ["--engine", "dask", "--chunk", "4K", "--show", "z", "-o", str(target)]

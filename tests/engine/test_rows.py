@@ -26,8 +26,9 @@ from ..table import Case, apply, arrays_of, cases, nodes_of, specs
 class Here:
     """Blocks in this process: arrays are cut when a job runs."""
 
-    def __init__(self, bounds: list[int]):
+    def __init__(self, bounds: list[int], axis: int = 0):
         self.bounds = bounds
+        self.axis = axis
 
     def run(
         self, job: Job, arrays: list[Any], whole: list[Any], how: list[str | int], rows: Any = None

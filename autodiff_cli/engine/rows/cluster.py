@@ -19,9 +19,11 @@ import numpy as np
 
 from ...errors import AutodiffError, fault
 from ...graph.node import Node
+from ...graph.sizes import bytes_text, shape_text
 from ...version import __version__
 from .job import Job, combine, pick
-from .passes import Passes, Rows
+from .passes import WHOLE, Passes, Rows
+from .placement import along
 from .sources import DaskSource, Picked, Source, source_of
 
 TOGETHER = 8  # results of blocks that one task combines
@@ -76,6 +78,7 @@ class Cluster:
     def __init__(self, client: Any = None, chunk: int = 1 << 26):
         self.client = client
         self.chunk = chunk
+        self.axis = 0  # of the first array, that is cut
         self.bounds: list[int] = []
         self.dask = _dask()
         self.topic: str | None = None
@@ -98,13 +101,13 @@ class Cluster:
         self.bounds = []
         return Passes(self, max_bytes)
 
-    def opened(self, path: str, key: str | None) -> Rows | None:
-        """The array of a file by rows; None for files that are read whole."""
+    def opened(self, path: str, key: str | None) -> Rows | np.ndarray | None:
+        """The array of a file in blocks; None for files that are read whole."""
         source = source_of(path, key)
         return None if source is None or not source.shape else self.blocked(source)
 
-    def of(self, array: Any) -> Rows:
-        """An array of Dask by rows."""
+    def of(self, array: Any) -> Rows | np.ndarray:
+        """An array of Dask in blocks."""
         return self.blocked(DaskSource(array))
 
     def array(self, rows: Rows) -> Any:
@@ -186,20 +189,29 @@ class Cluster:
         """The first result of a job, block by block when it is asked for."""
         return Derived(job, arrays, whole, axis, self.topic)
 
-    def blocked(self, source: Source) -> Rows:
-        """The rows of an array as the value of a node; the first one says where blocks end.
+    def blocked(self, source: Source) -> Rows | np.ndarray:
+        """An array as the value of a node. The first one says which axis is cut, the one with most
+        bytes a row where; what is small stays whole beside columns.
 
         Raises:
-            AutodiffError: E606 when the number of rows is another one.
+            AutodiffError: E606 when no axis is as long.
         """
-        shape, dtype = source.shape, source.dtype
-        if not self.bounds:
-            row = max(1, dtype.itemsize * int(np.prod(shape[1:], dtype=object)))
-            step = max(1, self.chunk // row)
-            self.bounds = [*(range(0, shape[0], step) or [0]), shape[0]]
-        elif shape[0] != self.bounds[-1]:
-            raise fault("E606 other-number-of-rows", shape[0], self.bounds[-1])
-        return Rows(source, shape, dtype, (0, 1))
+        first = not self.bounds
+        if first:
+            self.axis = source.axis_for(self.chunk)
+            self.bounds = [0, source.shape[self.axis]]
+        total, size = self.bounds[-1], source.bytes_of(0) * source.shape[0]
+        if self.axis and not first and size <= WHOLE:
+            return source.read(0, source.shape[0])
+        if not source.cut(self.axis, total):
+            if not self.axis:
+                raise fault("E606 other-number-of-rows", source.shape[0], total)
+            shape = shape_text(source.shape)
+            raise fault("E606 no-such-axis", shape, bytes_text(size), self.axis, total)
+        step = max(1, self.chunk // source.bytes_of(source.axis))
+        if step < self.bounds[1]:
+            self.bounds = [*range(0, total, step), total]
+        return Rows(source, source.shape, source.dtype, (source.axis, 1))
 
     def store(self, path: str, arrays: dict[str, Rows]) -> None:
         """Write arrays into a zarr store, block by block where the blocks are."""
@@ -214,7 +226,7 @@ class Cluster:
             group.create_array(name, shape=rows.shape, chunks=chunks, dtype=rows.dtype)
             store = self.dask.delayed(_stored, pure=False)
             for start, stop in self.ends():
-                place = (slice(None),) * axis + (slice(start * times, stop * times),)
+                place = along(axis, start * times, stop * times)
                 block = rows.array.at(start, stop)
                 tasks.append(store(path, name, place, block))
         self.compute(self.dask.delayed(len)(tasks))

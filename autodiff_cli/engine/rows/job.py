@@ -12,7 +12,7 @@ from ...graph.op import CAST, CONSTANT, OUTPUT
 from ...graph.registry import op
 from ...graph.state import STATE, own_state
 from ..evaluate import evaluate
-from .placement import Placement
+from .placement import Placement, along
 
 SOURCES = {"cast": CAST, "output": OUTPUT}
 
@@ -86,7 +86,7 @@ def cut(array: np.ndarray, rows: Placement | None, start: int, count: int) -> np
     if rows is None:
         return array
     axis, times = rows
-    return array[(slice(None),) * axis + (slice(start * times, (start + count) * times),)]
+    return array[along(axis, start * times, (start + count) * times)]
 
 
 def pick(array: np.ndarray, rows: Placement, numbers: np.ndarray) -> np.ndarray:

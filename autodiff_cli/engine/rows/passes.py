@@ -32,6 +32,7 @@ class Blocks(Protocol):
     """Where blocks of rows are, and what runs jobs there."""
 
     bounds: list[int]  # where blocks begin, and the number of rows
+    axis: int  # that is cut of what is read: 0 for rows
 
     def run(
         self,
@@ -209,26 +210,37 @@ class _Graph:
         """One pass after the other, then what has no rows."""
         sums = [node for node, found in self.placed.items() if found.rows is None]
         blocked = [x for x in dict.fromkeys(map(real, self.targets)) if x in self.rows]
+        here = [x for x in blocked if x.value is None and self._stays(x)]
         unmeasured = [x for x in blocked if getattr(x.value, "measured", None) is None]
-        passes = {self.turn[node] - 1 for node in sums} | {self.turn[node] for node in unmeasured}
+        unmeasured = [x for x in unmeasured if x not in here]
+        passes = {self.turn[node] - 1 for node in sums}
+        passes |= {self.turn[node] for node in (*here, *unmeasured)}
         for turn in sorted(passes):
             due = [node for node in sums if self.turn[node] == turn + 1]
             wanted = [node for node in due if self.placed[node].combine != TAKEN]
             self._take([node for node in due if self.placed[node].combine == TAKEN])
+            brought = [node for node in here if self.turn[node] == turn]
             measured = [node for node in unmeasured if self.turn[node] == turn]
+            how: list[str | int] = [self.placed[node].combine for node in wanted]
+            how += [self.rows[node][0] for node in brought]
+            wanted += brought
             if not wanted and not measured:
                 continue
             job = _Builder(self, [*wanted, *measured])
-            how = [*(self.placed[node].combine for node in wanted), *[""] * len(measured)]
+            how += [""] * len(measured)
             found = self.passes.blocks.run(job.job(len(wanted)), job.arrays, job.given, how)
             for node, value in zip(wanted, found, strict=False):
-                if self.placed[node].combine == "begun":
+                if node in self.placed and self.placed[node].combine == "begun":
                     value = value + self._known(real(node.inputs[0]))
                 self.made[node] = np.asarray(value, node.dtype)
             for node, value in zip(measured, found[len(wanted) :], strict=True):
                 self.made[node] = lazy = self._lazy(node)
                 lazy.measured = value
         self._finish(last)
+
+    def _stays(self, node: Node) -> bool:
+        """Whether a result with columns is small enough to be whole, as weights and slopes are."""
+        return self.passes.blocks.axis > 0 and node.numel * node.dtype.itemsize <= self.passes.whole
 
     def _take(self, nodes: list[Node]) -> None:
         """Bring rows here, those of the same numbers of all arrays together."""

@@ -1,9 +1,10 @@
 """Where the rows of a blocked array are after each op.
 
-Arrays are cut along one axis, the rows. A placement `(axis, times)` says that `axis` has `times`
-elements for each row; None, that an array has no rows and is whole. The rule of an op says, from
-the placements of its operands, that of the result, how results of blocks are combined where the
-rows are summed over, and in which placement it reads each operand.
+Arrays are cut along one axis, the rows (columns, where a row is more than a block). A placement
+`(axis, times)` says that `axis` has `times` elements for each row; None, that an array has no rows
+and is whole. The rule of an op says, from the placements of its operands, that of the result, how
+results of blocks are combined where the rows are summed over, and in which placement it reads each
+operand.
 """
 
 from __future__ import annotations
@@ -23,6 +24,11 @@ TAKEN = "taken"
 
 Placement = tuple[int, int]
 Places = Sequence[Placement | None]
+
+
+def along(axis: int, start: int, stop: int) -> tuple[slice, ...]:
+    """The index of a part of an axis."""
+    return (*(slice(None),) * axis, slice(start, stop))
 
 
 class Placed(NamedTuple):

@@ -1,4 +1,4 @@
-"""Arrays that are read row by row from where they are: .npy files and folders of them, zarr, HDF5,
+"""Arrays that are read in blocks from where they are: .npy files and folders of them, zarr, HDF5,
 tables of columns, arrays of Dask. A source is a few words that any process can read by."""
 
 from __future__ import annotations
@@ -8,13 +8,16 @@ import os
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import partial
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import numpy as np
 
 from ...errors import AutodiffError, fault
 from ...graph.dtypes import tensor_dtype
+from .placement import along
+
+AGAIN = 8  # times that rows may be read as often as another axis
 
 
 class Source:
@@ -22,10 +25,40 @@ class Source:
 
     shape: tuple[int, ...] = ()
     dtype: np.dtype = np.dtype(np.float64)
-    axis = 0  # of the rows
+    axis = 0  # that is cut
+    chunks: tuple[int, ...] | None = None  # that can only be read whole
+
+    def bytes_of(self, axis: int) -> int:
+        """What one index of an axis holds."""
+        return max(1, self.dtype.itemsize * prod(self.shape[:axis] + self.shape[axis + 1 :]))
+
+    def axis_for(self, block: int) -> int:
+        """The axis to cut for blocks of so many bytes: the rows, unless one does not fit into a
+        block, or each chunk would be read for many times as many blocks as along another."""
+        chunks = self.chunks or (1, *self.shape[1:])
+        steps = [block // self.bytes_of(axis) for axis in range(len(chunks))]
+        pairs = zip(chunks, steps, strict=True)
+        reads = [-(-max(size, 1) // step) if step else inf for size, step in pairs]
+        best = reads.index(min(reads))
+        return best if AGAIN * reads[best] <= reads[0] else 0
+
+    def cut(self, axis: int, total: int) -> bool:
+        """Cut this axis, if it is as long, or the first that is; whether there is one."""
+        axes = [a for a, size in enumerate(self.shape) if size == total]
+        if axis == 0 and axes[:1] != [0]:  # rows are the first axis of all arrays
+            return False
+        self.axis = axis if axis in axes else axes[0] if axes else 0
+        return bool(axes)
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """The part itself."""
+        task = self.at(start, stop)
+        found: np.ndarray = task() if type(task) is partial else task.compute()
+        return found
 
     def at(self, start: int, stop: int) -> Any:
-        """A function without arguments that reads rows where it is called, or a task of Dask."""
+        """A function without arguments that reads a part of the axis where it is called, or a task
+        of Dask."""
         raise NotImplementedError
 
 
@@ -44,15 +77,17 @@ class FileSource(Source):
         self.opened, self.where = opened, where
         array = opened(*where)
         self.shape, self.dtype = tuple(array.shape), _numbers(array.dtype)
+        self.chunks = getattr(array, "chunks", None)
 
     def at(self, start: int, stop: int) -> Any:
-        return partial(_read, self.opened, self.where, start, stop, self.dtype)
+        place = along(self.axis, start, stop)
+        return partial(_read, self.opened, self.where, place, self.dtype)
 
 
 def _read(
-    opened: Callable[..., Any], where: tuple[Any, ...], start: int, stop: int, dtype: np.dtype
+    opened: Callable[..., Any], where: tuple[Any, ...], place: tuple[slice, ...], dtype: np.dtype
 ) -> np.ndarray:
-    return np.ascontiguousarray(opened(*where)[start:stop], dtype)
+    return np.ascontiguousarray(opened(*where)[place], dtype)
 
 
 def npy(path: str) -> np.ndarray:
@@ -101,6 +136,10 @@ class Stacked(Source):
         self.shape, self.dtype = (self.ends[-1], *parts[0].shape[1:]), parts[0].dtype
 
     def at(self, start: int, stop: int) -> Any:
+        if self.axis:
+            for part in self.parts:
+                part.axis = self.axis
+            return _together([part.at(start, stop) for part in self.parts], 0)
         reads = []
         first = min(bisect_right(self.ends, start), len(self.parts) - 1)
         for part, end in zip(self.parts[first:], self.ends[first:], strict=True):
@@ -153,6 +192,8 @@ class Columns(Source):
         self.part, self.shape, self.dtype = part, shape, dtype
 
     def at(self, start: int, stop: int) -> Any:
+        if self.axis:
+            return self.part.to_numpy(self.dtype)[along(self.axis, start, stop)]
         shape = (stop - start, *self.shape[1:])
         return self.part.to_numpy(self.dtype)[start:stop].reshape(shape)
 
@@ -180,9 +221,10 @@ class DaskSource(Source):
     def __init__(self, array: Any):
         self.dtype = _numbers(array.dtype)
         self.array, self.shape = array.astype(self.dtype), tuple(array.shape)
+        self.chunks = array.chunksize
 
     def at(self, start: int, stop: int) -> Any:
-        part = self.array[start:stop].rechunk(-1)
+        part = self.array[along(self.axis, start, stop)].rechunk(-1)
         return part.to_delayed().ravel()[0] if part.ndim else part.to_delayed().item()
 
 
@@ -208,9 +250,7 @@ class Sample:
             self.total, self.rows = total, np.unique(starts[:, None] + np.arange(count))
         elif total != self.total:
             raise fault("E606 other-number-of-rows", total, self.total)
-        read = Picked(source, self.rows).at(0, self.rows.size)
-        found: np.ndarray = read() if type(read) is partial else read.compute()
-        return found
+        return Picked(source, self.rows).read(0, self.rows.size)
 
 
 TABLES = {".csv": "read_csv", ".parquet": "read_parquet"}

@@ -207,8 +207,8 @@ class Program:
         if value.startswith("@"):
             path, _, key = value[1:].partition(":")
             opened = self.options.opened
-            if opened is not None and (rows := opened(path, key or None)) is not None:
-                return Tensor(constant(rows))
+            if opened is not None and (found := opened(path, key or None)) is not None:
+                return found if isinstance(found, np.ndarray) else Tensor(constant(found))
             return read_array(path, key or None)
         return self.evaluate_text(value, name)
 
