@@ -100,8 +100,8 @@ class Replay:
             put(recorded.slots, names, last.state.arrays)
             for place, number in zip(recorded.numbers, last.state.numbers, strict=True):
                 place.set(names, number)
-            for (values, each), more in zip(recorded.appended, self.added, strict=True):
-                values.extend(more[: len(each) * (self.count - 1)])
+            for (values, _), more in zip(recorded.appended, self.added, strict=True):
+                values.extend(more)
         self._say()
         self.last = None
         return last
