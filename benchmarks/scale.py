@@ -4,12 +4,16 @@ Loss and gradient of logistic regression (50 weights) and of a two-layer network
 zarr without compression, on processes of this machine; seconds without the start of the cluster,
 and the largest resident memory of a worker. Runs alternate; a column is a median, that of ratios
 the median of the ratios of pairs. The smallest number of rows also all at once, without blocks.
+
+`--tasks` measures what a block costs beside its arithmetic instead, with blocks of few rows on
+two workers, and calculates from that what 1e12 rows are on 10 to 1,000 workers, which nobody ran.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import pickle
 import time
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +21,7 @@ from typing import Any
 import numpy as np
 
 CHUNK = 167_772  # rows of 50 numbers in 64 MiB
+SMALL = 40_000  # rows of the blocks that are counted
 LOGISTIC = "z = X @ w; loss = mean(softplus(z) - y * z)"
 NETWORK = "z = tanh(X @ W) @ v; loss = mean(softplus(z) - y * z)"
 
@@ -47,7 +52,9 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
 
 
-def ours(program: str, names: list[str]) -> Callable[..., Any]:
+def ours(
+    program: str, names: list[str], chunk: int = CHUNK * 400, make: Any = None
+) -> Callable[..., Any]:
     """By files: a task reads its block."""
 
     def run(client: Any, path: str, weights: dict[str, np.ndarray]) -> Any:
@@ -56,7 +63,7 @@ def ours(program: str, names: list[str]) -> Callable[..., Any]:
         from autodiff_cli.engine.rows.sources import source_of
 
         function: Any = ad.value_and_grad(program, wrt=names, engine="dask", client=client)
-        cluster = function.cluster = Cluster(client, CHUNK * 400)
+        cluster = function.cluster = (make or Cluster)(client, chunk)
         cluster.of = lambda array: cluster.blocked(array.source)
 
         class Given:
@@ -128,18 +135,88 @@ def measured(
         return found, seconds, max(client.run(peak).values())
 
 
+def tasks(folder: str, work: dict[str, Any], second: float) -> None:
+    """Tasks and bytes of a pass, measured, and the table that follows from them."""
+    from distributed import Client, LocalCluster
+
+    from autodiff_cli.engine.rows.cluster import Cluster
+
+    made: list[int] = []
+
+    class Counted(Cluster):
+        def compute(self, task: Any) -> Any:
+            made.append(len(dict(task.__dask_graph__())))
+            return super().compute(task)
+
+    path = small(folder)
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50
+        ) as local,
+        Client(local) as client,
+    ):
+        start = time.perf_counter()
+        client.gather(client.map(abs, range(2_000), pure=False))
+        idle = 2_000 / (time.perf_counter() - start)
+        print(f"{idle:.0f} tasks a second that do nothing")
+        print("program     blocks  tasks  a block  blocks a second  ms a block  bytes a result")
+        results = {}
+        for name, (program, weights) in work.items():
+            for blocks in (100, 1_000, 4_000):
+                run = ours(program, list(weights), 400 * (SMALL // blocks), Counted)
+                made.clear()
+                start = time.perf_counter()
+                found = run(client, path, weights)
+                seconds = time.perf_counter() - start
+                results[name] = size = len(pickle.dumps(found, 5))
+                each = sum(made) / blocks
+                assert each <= 12
+                print(
+                    f"{name:10}  {blocks:6}  {sum(made):5}  {each:7.3f}  {blocks / seconds:15.0f}"
+                    f"  {1e3 * seconds / blocks:10.1f}  {size:14}", flush=True,
+                )  # fmt: skip
+    print("a pass over 1e12 rows, hours by 10, 100 and 1,000 workers:")
+    print("    blocks of  blocks    tasks  GB moved  tasks a second  scheduler  workers")
+    for mib, rate in ((64, idle), (64, 1_000), (1024, idle), (1024, 1_000)):
+        blocks = 10**12 * 400 / (mib << 20)
+        hours = blocks * each / rate / 3600
+        bound = [max(hours, blocks * mib / 64 * second / n / 3600) for n in (10, 100, 1_000)]
+        moved = blocks * 2 * results["logistic"] / 1e9
+        print(
+            f"{mib:9} MiB  {blocks:.1e}  {blocks * each:.1e}  {moved:8.1f}  {rate:14.0f}",
+            f"{hours:10.2f} ",
+            *(f"{n:5.1f}" for n in bound),
+        )
+
+
+def small(folder: str) -> str:
+    """A small store."""
+    import zarr
+
+    path = os.path.join(folder, "small.zarr")
+    group: Any = zarr.open_group(path, mode="w")
+    for name, shape in (("X", (SMALL, 50)), ("y", (SMALL,))):
+        group.create_array(name, data=np.ones(shape), chunks=(400, *shape[1:]), compressors=None)
+    return path
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=float, default=2e7)
     parser.add_argument("--folder", default=".")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--only", default="logistic,network")
+    parser.add_argument("--tasks", action="store_true")
+    parser.add_argument("--second", type=float, default=0.3, help="seconds for 64 MiB")
     given = parser.parse_args()
     random = np.random.default_rng(1)
     work = {
         "logistic": (LOGISTIC, {"w": random.normal(size=50) / 10}),
         "network": (NETWORK, {"W": random.normal(size=(50, 16)) / 10, "v": random.normal(size=16)}),
     }
+    if given.tasks:
+        tasks(given.folder, work, given.second)
+        return
     for name in given.only.split(","):
         program, weights = work[name]
         sizes = [(int(given.rows / 10), 1), (int(given.rows), 1), (int(given.rows), 2)]
