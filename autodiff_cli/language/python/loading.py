@@ -181,7 +181,7 @@ def _read(text: str, path: str, header: bool) -> Loaded:
             text,
             f"has {f'the suffix `{suffix[:20]}`' if suffix else 'no suffix'}, "
             "so its format is not known",
-            "load .npy, .npz, .csv or .json files",
+            "load .npy, .npz, .csv or .json files; --engine dask reads .zarr, .h5 and .parquet too",
         )
     with _opened(text, path) as file:
         size = os.fstat(file.fileno()).st_size
