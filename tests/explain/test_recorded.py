@@ -128,6 +128,9 @@ FURTHER = [
     C + "loss = sum(torch.linalg.cholesky(stack([C, C])))",
     C + "loss = sum(torch.linalg.cholesky(C, upper=True) ** 2)",
     C + "x = [1, 2]; loss = sum(torch.linalg.cholesky(C) @ x)",
+    # rows that factors share, and that nothing sums over
+    "C = const([[4.0, 1.0], [1.0, 3.0]]); b = [1, 2]; c = const([2.0, 5.0]); loss = sum("
+    "(inverse(cholesky(C)) @ b) * (inverse(cholesky(C)) @ c) * (inverse(cholesky(C)) @ b))",
     # functions and losses
     "x = [1, 2]; loss = sum(x * sqrt(const(0)) + x)",
     "x = [1, 2]; loss = sum(torch.full((2,), 1.5) * torch.full((2,), x[0]) * x)",
