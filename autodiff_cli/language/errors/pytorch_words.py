@@ -14,7 +14,7 @@ from string import Formatter
 from typing import Any
 
 from ...errors import AutodiffError, blocks
-from ...graph.dtypes import SCALAR_TYPES
+from ...graph.dtypes import SCALAR_NAMES, SCALAR_TYPES
 
 # What follows a note with PyTorch's words.
 HINTS = {
@@ -34,6 +34,8 @@ _KERNELS = {
     "selu": "elu_cpu",
     "celu": "elu_cpu",
     "abs": "abs_cpu",
+    "frac": "frac_cpu",
+    "histc": "histogram_cpu",
     "lerp": "lerp_kernel_scalar",
     "bincount": "bincount_cpu",
     "bernoulli": "bernoulli_tensor_cpu_p_",
@@ -76,7 +78,7 @@ _ASKED: dict[str, Callable[[str], Any]] = {
     "first": lambda text: (_sizes(text) or [0])[0],
     "dims": lambda text: len(_sizes(text)),
     "type": lambda text: SCALAR_TYPES.get(text, text),
-    "lower": lambda text: SCALAR_TYPES[text].lower(),
+    "name": lambda text: SCALAR_NAMES[text],
     "kind": lambda text: _KINDS.get(text, text),
     "kernel": lambda text: _KERNELS[text],
     "depth": lambda text: text.count("["),

@@ -11,6 +11,7 @@ from ...autograd.random.stream import Generator
 from ...autograd.tensor import Tensor
 from ...errors import fail, fault
 from ...graph.dtypes import DTYPES
+from ...graph.params import type_name
 from ...graph.registry import F
 from ..random.generators import stream_of
 from ..values.dialect import kind_of
@@ -22,7 +23,7 @@ from ..values.iterators import Lazy, iterator, make_iterator
 from ..values.operations import items_of, truth
 from ..values.subscripts import index, slice_part
 from ..values.user_classes import Object, library_class
-from ..values.values import Builtin, builtins_of
+from ..values.values import Builtin, Instance, builtins_of
 
 Method = Callable[..., Any]
 
@@ -341,16 +342,18 @@ def collate(batch: Any) -> Any:
         if len({len(item) for item in batch}) > 1:
             raise fault("E308 each-element-list-batch")
         columns = [collate(column) for column in zip(*batch, strict=True)]
-        kind = getattr(first, "kind", None)
-        return columns if kind is None else kind.call(columns, {})
-    raise fault("E208 batch-made-tensors", kind_of(first))
+        return first.cls(*columns) if isinstance(first, Instance) else columns
+    raise fault("E208 batch-made-tensors", kind_of(first), type_name(first))
 
 
 def _converted(item: Any) -> Any:
     """`default_convert`: an example by itself, tuples as lists."""
     if isinstance(item, dict):
         return {key: _converted(part) for key, part in item.items()}
-    return [_converted(part) for part in item] if isinstance(item, list | tuple) else item
+    if not isinstance(item, list | tuple):
+        return item
+    parts = [_converted(part) for part in item]
+    return item.cls(*parts) if isinstance(item, Instance) else parts
 
 
 _OPTIONS: dict[str, Any] = {

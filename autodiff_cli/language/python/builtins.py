@@ -13,7 +13,7 @@ import numpy as np
 from ...autograd import calls
 from ...autograd.tensor import Array, Tensor
 from ...errors import AutodiffError, fail, fault
-from ...graph.params import BindError, check_device, to_int, to_scalar
+from ...graph.params import BindError, check_device, to_int, to_scalar, type_name
 from ...graph.state import STATE
 from ...graph.symbolic_numbers import Aside, Later, Varying, like, whole
 from ..errors.exhaustion import too_many_digits
@@ -379,7 +379,7 @@ def _divmod(a: Any, b: Any) -> Any:
     if isinstance(a, Instance) or isinstance(b, Instance):
         return _by_python(divmod, a, b)
     if type(a) is Tensor or type(b) is Tensor:
-        raise fault("E208 divmod-takes-numbers")
+        raise fault("E208 divmod-takes-numbers", type_name(a), type_name(b))
     return binary("//", a, b), binary("%", a, b)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import AutodiffError, fail, fault
-from ...graph.dtypes import INT32, SCALAR_NAMES, is_float
+from ...graph.dtypes import INT32, SCALAR_NAMES, SCALAR_TYPES, is_float
 from ...graph.node import Node
 from ...graph.op import CONSTANT, known, value_of
 from ...graph.registry import F
@@ -58,6 +58,30 @@ def is_vector(a: Any, b: Any) -> bool:
 COLUMNS = frozenset({"columns"})
 
 
+def _words(name: str, nodes: tuple[Node, ...]) -> str:
+    """How PyTorch says that dtypes differ, by the kernel that it would call."""
+    first, other = (SCALAR_TYPES[node.dtype.name] for node in (nodes[0], nodes[-1]))
+    dims = [node.ndim for node in nodes]
+    if name == "linalg.solve":
+        return (
+            f"linalg.solve: Expected A and B to have the same dtype, but found A of type {first} "
+            f"and B of type {other} instead"
+        )
+    if name in ("addmm", "linear"):
+        return f"self and mat2 must have the same dtype, but got {first} and {other}"
+    if dims == [1, 1]:
+        return f"dot : expected both vectors to have same dtype, but found {first} and {other}"
+    if dims[-1] == 1:
+        return (
+            f"addmv input tensors must have the same dtype, but got {other}, {first}, and {other}"
+        )
+    if name in ("cdist", "einsum") or min(dims) > 2:
+        found = next(node for node in nodes[1:] if node.dtype != nodes[0].dtype)
+        return f"expected scalar type {first} but found {SCALAR_TYPES[found.dtype.name]}"
+    names = [SCALAR_NAMES[node.dtype.name] for node in (nodes[0], nodes[-1])]
+    return f"expected m1 and m2 to have the same dtype, but got: {names[0]} != {names[1]}"
+
+
 def require_same_dtype(name: str, *nodes: Node) -> np.dtype:
     """The one dtype of all operands; E307 when they differ."""
     first = nodes[0].dtype
@@ -66,9 +90,9 @@ def require_same_dtype(name: str, *nodes: Node) -> np.dtype:
             wanted = first if is_float(first) else node.dtype
             raise fail(
                 "E307",
-                f"`{name}` expected m1 and m2 to have the same dtype, but got: "
-                f"{SCALAR_NAMES[first.name]} != {SCALAR_NAMES[node.dtype.name]}",
+                f"`{name}` needs operands of one dtype, got {first.name} and {node.dtype.name}",
                 help=f"convert the other: `.to(torch.{wanted.name})`",
+                notes=(f"PyTorch: {_words(name, nodes)}",),
             )
     return first
 

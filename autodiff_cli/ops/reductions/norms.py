@@ -12,6 +12,7 @@ from ...graph.op import cast, constant
 from ...graph.registry import F, overloads
 from ...graph.samples import Bad, S, ints, t
 from ...graph.shapes import broadcast_shapes, reduced_count
+from ..kernels.matrices import require_same_dtype
 from ..kernels.rules import require_float, restored
 
 # -- one vector ------------------------------------------------------------------------------------
@@ -328,6 +329,7 @@ def cdist(
     """Distances of order `p` between all rows of `x1` and all rows of `x2`."""
     if x1.ndim < 2 or x2.ndim < 2 or x1.shape[-1] != x2.shape[-1]:
         raise fault("E308 cdist-x-x", x1, x2)
+    require_same_dtype("cdist", x1, x2)
     if p < 0:
         raise fail("E504", f"`cdist` of order {p}", help="the order must not be negative")
     batch = broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
