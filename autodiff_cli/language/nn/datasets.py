@@ -23,7 +23,7 @@ from ..values.iterators import Lazy, iterator, make_iterator
 from ..values.operations import items_of, truth
 from ..values.subscripts import index, slice_part
 from ..values.user_classes import Object, library_class
-from ..values.values import Builtin, Instance, builtins_of
+from ..values.values import Builtin, builtins_of
 
 Method = Callable[..., Any]
 
@@ -342,7 +342,8 @@ def collate(batch: Any) -> Any:
         if len({len(item) for item in batch}) > 1:
             raise fault("E308 each-element-list-batch")
         columns = [collate(column) for column in zip(*batch, strict=True)]
-        return first.cls(*columns) if isinstance(first, Instance) else columns
+        made = getattr(first, "cls", None)  # of named ones
+        return columns if made is None else made(*columns)
     raise fault("E208 batch-made-tensors", kind_of(first), type_name(first))
 
 
@@ -353,7 +354,8 @@ def _converted(item: Any) -> Any:
     if not isinstance(item, list | tuple):
         return item
     parts = [_converted(part) for part in item]
-    return item.cls(*parts) if isinstance(item, Instance) else parts
+    made = getattr(item, "cls", None)
+    return parts if made is None else made(*parts)
 
 
 _OPTIONS: dict[str, Any] = {
