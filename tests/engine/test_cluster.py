@@ -24,7 +24,7 @@ from autodiff_cli import session
 from autodiff_cli.cli.main import main
 from autodiff_cli.cli.streams import Environment
 from autodiff_cli.engine.rows.cluster import Cluster, connected
-from autodiff_cli.engine.rows.sources import FileSource, source_of
+from autodiff_cli.engine.rows.sources import FileSource, Picked, source_of
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.session import Options, Report
 from autodiff_cli.source import Source
@@ -711,3 +711,19 @@ def test_interrupts_are_not_for_workers() -> None:
         assert signal.getsignal(signal.SIGINT) is before
         handlers = cluster.client.run(signal.getsignal, signal.SIGINT)
     assert set(handlers.values()) == {signal.SIG_IGN}
+
+
+@pytest.mark.parametrize(("shape", "reads"), [((4000, 3), 1), ((60, 9000), 30)])
+def test_rows_of_given_numbers_are_read_together_where_they_are_near(
+    tmp_path: Path, shape: tuple[int, int], reads: int
+) -> None:
+    array = np.arange(shape[0] * shape[1], dtype=float).reshape(shape)
+    np.save(tmp_path / "X.npy", array)
+    source = source_of(str(tmp_path / "X.npy"))
+    assert source is not None
+    asked: list[tuple[int, int]] = []
+    whole, source.at = source.at, lambda *ends: asked.append(ends) or whole(*ends)  # type: ignore[method-assign,func-returns-value]
+    rows = np.arange(0, shape[0], 2)
+    assert (Picked(source, rows).read(0, rows.size) == array[rows]).all()
+    assert len(asked) == reads
+    assert Picked(source, rows).read(2, 2).shape == (0, shape[1])

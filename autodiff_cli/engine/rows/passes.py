@@ -245,7 +245,7 @@ class _Graph:
     def _take(self, nodes: list[Node]) -> None:
         """Bring rows here, those of the same numbers of all arrays together."""
         numbers = {}
-        rows: dict[Node, np.ndarray] = {}  # all that are taken of an operand
+        asked: dict[Node, list[np.ndarray]] = {}  # of an operand
         for node in nodes:
             if (size := node.numel * node.dtype.itemsize) > self.passes.whole:
                 raise fault(
@@ -257,8 +257,8 @@ class _Graph:
                 )
             indices = self._known(real(node.inputs[1])) if len(node.inputs) > 1 else None
             numbers[node] = found = taken(node, indices, self.total)
-            operand = real(node.inputs[0])
-            rows[operand] = np.union1d(rows.get(operand, ()), found).astype(int)
+            asked.setdefault(real(node.inputs[0]), []).append(found)
+        rows = {x: np.unique(np.hstack(found)).astype(int) for x, found in asked.items()}
         together: dict[bytes, list[Node]] = {}
         for operand, found in rows.items():
             together.setdefault(found.tobytes(), []).append(operand)

@@ -18,6 +18,8 @@ from ...graph.dtypes import tensor_dtype
 from .placement import along
 
 AGAIN = 8  # times that rows may be read as often as another axis
+NEAR = 1 << 16  # bytes between rows of given numbers that are read with them
+SPAN = 1 << 24  # bytes that are read at once for such rows
 
 
 class Source:
@@ -163,6 +165,11 @@ def _joined(reads: list[Any], axis: int) -> np.ndarray:
     return np.concatenate([read() if callable(read) else read for read in reads], axis)
 
 
+def _picked(read: Any, places: np.ndarray, axis: int) -> np.ndarray:
+    array: np.ndarray = read() if callable(read) else read
+    return array.take(places, axis)
+
+
 class Picked(Source):
     """Rows of ascending numbers out of another array."""
 
@@ -171,9 +178,24 @@ class Picked(Source):
 
     def at(self, start: int, stop: int) -> Any:
         rows = self.rows[start:stop]
-        runs = np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1)
-        ends = [(run[0], run[-1] + 1) if run.size else (0, 0) for run in runs]
-        return _together([self.source.at(*each) for each in ends], self.axis)
+        if not rows.size:
+            return self.source.at(0, 0)
+        size = self.source.bytes_of(self.axis)
+        gaps = np.diff(rows)
+        cuts = (gaps > 1) & (gaps * size > NEAR) | (np.diff(rows * size // SPAN) > 0)
+        runs = np.split(rows, np.flatnonzero(cuts) + 1)
+        return _together([self._run(run) for run in runs], self.axis)
+
+    def _run(self, rows: np.ndarray) -> Any:
+        """Rows that are read at once, with those between them."""
+        read = self.source.at(rows[0], rows[-1] + 1)
+        if rows.size == rows[-1] + 1 - rows[0]:
+            return read
+        if type(read) is partial:
+            return partial(_picked, read, rows - rows[0], self.axis)
+        from dask.delayed import delayed
+
+        return delayed(_picked)(read, rows - rows[0], self.axis)
 
 
 def shards(paths: list[str]) -> Source:

@@ -153,7 +153,7 @@ def _folded(input, other):
         Bad("E301", t(2, 3), t(2, 3), words="inner sizes 3 and 2"),
         Bad("E308", t(), t(2)),
         Bad("E302", t(2, 2, 3), t(3, 3, 2)),
-        Bad("E307", t(2, 2), t(2, 2, dtype="float32"), words="double != float"),
+        Bad("E307", t(2, 2), t(2, 2, dtype="float32"), words="float64 and float32"),
     ],
     phrase="product rule of matrices",
     saves_views=_folded,
