@@ -8,15 +8,15 @@ from .source import Source, Span
 
 
 def explained(
-    lost: Lost, source: Source | None, limit: float | None, what: str = "--timeout"
+    lost: Lost, source: Source | None, limit: float | None, memory: str = ""
 ) -> AutodiffError:
-    """What it means for the program that its process is gone."""
+    """What it means for the program that its process is gone; `memory` is what it may have."""
     start, end = lost.statement
     span = Span(source, start, end) if source is not None and end else None
     if lost.limit == TIME:
-        error = stubborn(limit or 0.0, what)
-    elif lost.limit == MEMORY:
-        error = no_memory("the program")
+        error = stubborn(limit or 0.0)
+    elif lost.limit == MEMORY or lost.code in STARVED:
+        error = no_memory("the program", most=memory)
     else:
         error = death(lost.code)
     return error.amend(span=span, label="this statement ran" if span is not None else "")
@@ -40,9 +40,10 @@ def stubborn(limit: float, what: str = "--timeout") -> AutodiffError:
     return error.amend(message=f"{error.message}; its process did not stop and was ended")
 
 
-def no_memory(what: str, smaller: str = "use less at a time") -> AutodiffError:
-    """E505 for memory that ran out."""
-    return fault("E505 ran-out-memory", what, smaller)
+def no_memory(what: str, smaller: str = "use less at a time", most: str = "") -> AutodiffError:
+    """E505 for memory that ran out, of which there was at most so much."""
+    error = fault("E505 ran-out-memory", what, smaller)
+    return error.amend(message=f"{what} needs more than {most}") if most else error
 
 
 def out_of_time(limit: float, what: str = "--timeout") -> AutodiffError:

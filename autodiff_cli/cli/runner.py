@@ -282,13 +282,16 @@ class Runner:
         return _failure(shown_name, error), missing
 
     def _computed(self, name: str | None, shown_name: str) -> Any:
+        from ..graph.sizes import bytes_text
         from ..graph.state import own_state
 
         with deadline(self.values["timeout"]), own_state():
             source = self.reader.source(name, shown_name)
             lost = OUTSIDE.take()
             if lost is not None:
-                failure = _failure(shown_name, explained(lost, source, self.values["timeout"]))
+                most = bytes_text(self.values["max_memory"])
+                error = explained(lost, source, self.values["timeout"], most)
+                failure = _failure(shown_name, error)
                 failure.stdout = lost.printed
                 return failure
             if self.form == "json":

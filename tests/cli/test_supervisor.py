@@ -108,7 +108,7 @@ def test_a_program_on_standard_input(place: Path) -> None:
 def test_a_library_that_gets_no_memory_and_leaves(place: Path) -> None:
     done = call(place, "run", "-e", "import math\nx = math.erfc(1)")
     assert done.returncode == 4
-    assert "error[E505]: the program ran out of memory\n --> <expr>:2:1" in done.stderr
+    assert "error[E505]: the program needs more than 1.0 GiB\n --> <expr>:2:1" in done.stderr
 
 
 def test_an_error_that_nothing_else_says(place: Path) -> None:

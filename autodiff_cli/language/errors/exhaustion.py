@@ -13,10 +13,8 @@ from ..syntax.literals.numbers import MAX_DIGITS
 def out_of_memory(what: str, smaller: str = "use less at a time") -> AutodiffError:
     """E505 for Python's MemoryError, at the expression that is being evaluated."""
     OUTSIDE.relieve()
-    error = no_memory(what, smaller).amend(span=STATE.span)
-    if OUTSIDE.watched:
-        error.amend(message=f"{what} needs more than {bytes_text(STATE.max_bytes)}")
-    return error
+    most = bytes_text(STATE.max_bytes) if OUTSIDE.watched else ""
+    return no_memory(what, smaller, most).amend(span=STATE.span)
 
 
 def too_many_digits(done: str) -> AutodiffError:
