@@ -487,7 +487,7 @@ def _masked_scatter_(tensor: Tensor, mask: Any, source: Any) -> Tensor:
         read = values.copy()
         for at, place in enumerate(places):
             read[at] = values[place] = values[at]
-        source = Tensor(F.with_value(tensor.node, constant(read.reshape(tensor.shape))))
+        source = Tensor(F.with_value(source.node, constant(read.reshape(source.shape))))
     return calls.in_place(
         tensor, calls.method("masked_scatter"), "masked_scatter_", (mask, source), {}
     )

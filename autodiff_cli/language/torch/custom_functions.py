@@ -17,7 +17,7 @@ from ...errors import fault, refused
 from ...graph.dtypes import is_float
 from ...graph.kinds import Kind
 from ...graph.node import Node, tick
-from ...graph.op import OUTPUT, Op, output
+from ...graph.op import LEAF, OUTPUT, Op, output
 from ...graph.params import REQUIRED, Param
 from ...graph.registry import F
 from ...graph.state import STATE, grad_mode, packs
@@ -101,7 +101,7 @@ class Context:
                 raise changed_since(self.node or kept, kept, how)
         return tuple(
             tensor
-            if kept is None or tensor.node is kept
+            if kept is None or tensor.node is kept or kept.op is LEAF
             else beside(shown(kept, self.node or kept))
             for tensor, kept in zip(self.saved, self.kept, strict=False)  # none yet in forward
         )
