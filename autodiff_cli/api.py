@@ -55,7 +55,8 @@ _COMMON = """
             max_plan_memory: bytes that plans may take which are kept, one for each form of arrays
             (shapes and dtypes), the last ones used (64 MiB).
             engine: "dask": arrays may be those of Dask, of any number of rows, as results that have
-            rows then are; `client` says on which cluster (threads of this process without).
+            rows then are; `client` says on which cluster (threads of this process without),
+            `chunk` how many bytes a block may have (64 MiB).
             isolate: the program runs in a process of its own, where memory is bounded from outside.
             timeout: seconds that a call may take, in a process of its own.
 """
@@ -212,11 +213,12 @@ def _function(
     wishes = Wishes(**{name: given.pop(name) for name in Wishes._fields if name in given})
     engine, client = given.pop("engine", "numpy"), given.pop("client", None)
     if engine == "dask" or client is not None:
+        chunk = given.pop("chunk", 1 << 26)
         from .engine.rows.cluster import Cluster
         from .language.program.clustered import Clustered
 
         function = Clustered(source_of(program), wrt, of, kind, wishes, given)
-        function.cluster = Cluster(client)
+        function.cluster = Cluster(client, chunk)
         return function
     return Compiled(source_of(program), wrt, of, kind, wishes, given)
 

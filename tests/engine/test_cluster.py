@@ -290,6 +290,31 @@ def test_which_axis_is_cut(wide: Path, tmp_path: Path) -> None:
     del large
 
 
+def test_nothing_larger_than_a_block_is_read(tmp_path: Path) -> None:
+    """A row of 8 MB and a column of 3 MB: neither fits; the help says what does."""
+    zarr.create_array(str(tmp_path / "X.zarr"), shape=(400_000, 1_000_000), dtype="f8")
+    source = source_of(str(tmp_path / "X.zarr"))
+    assert source is not None
+    with pytest.raises(AutodiffError, match="one index of axis 0 takes 7.6 MiB") as found:
+        Cluster(None, 1 << 20).blocked(source)
+    assert "--chunk 8M" in found.value.diagnostic.helps[0]
+    cluster = Cluster(None, 8 << 20)
+    cluster.blocked(source)
+    assert source.bytes_of(cluster.axis) <= 8 << 20
+
+
+def test_sums_that_no_worker_could_combine(client: Any, folder: Path) -> None:
+    """`X.T @ X` of 4,000 columns is 122 MB for each block."""
+    np.lib.format.open_memmap(folder / "wide.npy", "w+", shape=(100, 4_000))
+    program = folder / "gram.expr"
+    program.write_text("X = [[1.0]]\nloss = sum((X.T @ X)[0])\n")
+    words = [str(program), "-D", f"X=@{folder / 'wide.npy'}", "--engine", "dask"]
+    code, _, err = command(client, *words)
+    assert code == 4 and "`matmul` and what else leaves each block take 122.1 MiB" in err, err
+    assert "--max-memory 1099M" in err
+    assert command(client, *words, "--max-memory", "1099M")[0] == 0
+
+
 def test_the_widest_array_says_how_many_rows_a_block_has(folder: Path) -> None:
     cluster = Cluster(None, 4096)
     for name, blocks in (("y.npy", 2), ("X.npy", 6), ("y.zarr", 6)):

@@ -22,11 +22,9 @@ from ...graph.node import Node
 from ...graph.sizes import bytes_text, shape_text
 from ...version import __version__
 from .job import Job, combine, pick
-from .passes import WHOLE, Passes, Rows
+from .passes import TOGETHER, WHOLE, Passes, Rows
 from .placement import along
 from .sources import DaskSource, Picked, Source, source_of
-
-TOGETHER = 8  # results of blocks that one task combines
 
 
 def _dask() -> Any:
@@ -194,7 +192,7 @@ class Cluster:
         bytes a row where; what is small stays whole beside columns.
 
         Raises:
-            AutodiffError: E606 when no axis is as long.
+            AutodiffError: E606 when no axis is as long, or one index of it is more than a block.
         """
         first = not self.bounds
         if first:
@@ -208,7 +206,13 @@ class Cluster:
                 raise fault("E606 other-number-of-rows", source.shape[0], total)
             shape = shape_text(source.shape)
             raise fault("E606 no-such-axis", shape, bytes_text(size), self.axis, total)
-        step = max(1, self.chunk // source.bytes_of(source.axis))
+        step = self.chunk // (each := source.bytes_of(source.axis))
+        if not step:
+            shape = shape_text(source.shape)
+            least = -(-each // (1 << 20))
+            raise fault(
+                "E606 more-than-a-block", shape, source.axis, each=bytes_text(each), least=least
+            )
         if step < self.bounds[1]:
             self.bounds = [*range(0, total, step), total]
         return Rows(source, source.shape, source.dtype, (source.axis, 1))

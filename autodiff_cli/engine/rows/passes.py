@@ -26,6 +26,7 @@ from .job import Job, Measured, Ref, Sized, Step
 from .placement import TAKEN, THROUGH, Placed, Placement, placed, read, taken
 
 WHOLE = 1 << 26  # bytes of an array that may be computed whole although its rows are asked for
+TOGETHER = 8  # results of blocks that one task combines
 
 
 class Blocks(Protocol):
@@ -218,6 +219,7 @@ class _Graph:
         for turn in sorted(passes):
             due = [node for node in sums if self.turn[node] == turn + 1]
             wanted = [node for node in due if self.placed[node].combine != TAKEN]
+            self._fits(wanted)
             self._take([node for node in due if self.placed[node].combine == TAKEN])
             brought = [node for node in here if self.turn[node] == turn]
             measured = [node for node in unmeasured if self.turn[node] == turn]
@@ -237,6 +239,20 @@ class _Graph:
                 self.made[node] = lazy = self._lazy(node)
                 lazy.measured = value
         self._finish(last)
+
+    def _fits(self, sums: list[Node]) -> None:
+        """Refuse what no worker could combine."""
+        sizes = [node.numel * node.dtype.itemsize for node in sums]
+        if sum(sizes) * (TOGETHER + 1) > self.passes.max_bytes:
+            largest = sums[int(np.argmax(sizes))]
+            raise fault(
+                "E606 sums-too-large",
+                op=largest.op.name,
+                bytes=bytes_text(sum(sizes)),
+                limit=bytes_text(self.passes.max_bytes),
+                least=-(-sum(sizes) * (TOGETHER + 1) >> 20),
+                span=largest.span,
+            )
 
     def _stays(self, node: Node) -> bool:
         """Whether a result with columns is small enough to be whole, as weights and slopes are."""
