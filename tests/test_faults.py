@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,8 +13,13 @@ from autodiff_cli.errors import fault, faults, kinds
 
 
 def raised(project: Path) -> dict[str, list[ast.Call]]:
-    """The calls of `fault` by what they name."""
+    """The calls of `fault`, and of `refuse` in the library's own files, by what they name."""
     calls: dict[str, list[ast.Call]] = {}
+    for path in (project / "autodiff_cli").rglob("*.expr"):
+        for text in re.findall(r"\brefuse\(.*\)$", path.read_text("utf-8"), re.MULTILINE):
+            call = ast.parse(text, mode="eval").body
+            assert isinstance(call, ast.Call)
+            calls.setdefault(ast.literal_eval(call.args[0]), []).append(call)
     for path in (project / "autodiff_cli").rglob("*.py"):
         text = path.read_text("utf-8")
         if "fault(" not in text or path.name == "errors.py":

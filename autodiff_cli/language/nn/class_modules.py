@@ -66,5 +66,5 @@ def module_of(name: str) -> str:
 
 
 # The modules that PyTorch defines classes in.
-_CLASSES = [*PRELUDE, *CONTAINERS, *OPTIMIZERS, "Module", "Dataset", "Sampler", "DataLoader"]
+_CLASSES = [*PRELUDE, *CONTAINERS, *OPTIMIZERS, "Module"]
 FILES = dict.fromkeys(module_of(name) for name in _CLASSES)

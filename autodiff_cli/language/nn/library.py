@@ -46,6 +46,10 @@ def _require(condition: Any, message: str, raises: str = "ValueError") -> None:
         raise fail("E205", message, help="check the arguments given", raises=raises)
 
 
+def _refuse(which: str, /, *facts: Any, **named: Any) -> None:
+    raise fault(which, *facts, **named)
+
+
 def _require_dims(condition: Any, message: str, raises: str = "ValueError") -> None:
     if not condition:
         raise fail(
@@ -247,6 +251,7 @@ def _running_pass() -> tuple[int | None, bool, Any]:
     return (None, False, early) if now is None else (now.number, now.targets is not None, early)
 
 
+_OF_DATA = "random_order some_order batches loaded default_collate default_convert"
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "running_pass": _running_pass,
     "named": _named,
@@ -258,6 +263,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "keep_computed": _keep_computed,
     "plain_again": _plain_again,
     "require": _require,
+    "refuse": _refuse,
     "require_dims": _require_dims,
     "whole": _whole,
     "sizes": _sizes,
@@ -277,6 +283,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "standard_gamma": lambda x: _moving(F.standard_gamma, standard_gamma, x),
     "sample_dirichlet": lambda x: _moving(F.sample_dirichlet, dirichlet, x),
     "binomial": _binomial,
+    **{name: late(f"nn.datasets.{name}") for name in _OF_DATA.split()},
 }
 
 SUPPORT = builtins_of(_FUNCTIONS)

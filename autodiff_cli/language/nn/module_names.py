@@ -93,6 +93,11 @@ FILES: dict[str, str] = {
         CheckpointError _Recomputed _Frame _with_state CheckpointFunction checkpoint
         checkpoint_sequential
     """,
+    "data": """
+        _expect _is_size Dataset IterableDataset Subset TensorDataset ConcatDataset random_split
+        Sampler SequentialSampler RandomSampler SubsetRandomSampler WeightedRandomSampler
+        BatchSampler _batch_count DataLoader
+    """,
     "argparse": """
         Namespace ArgumentParser
     """,
@@ -121,6 +126,7 @@ _PREFIX = {
     "argparse": "python.argparse.",
     "pathlib": "python.pathlib.",
     "checkpoints": "utils.checkpoint.",
+    "data": "utils.data.",
     "schedulers": "optim.lr_scheduler.",
     "averages": "optim.swa_utils.",
     "packed": "nn.utils.rnn.",
@@ -154,6 +160,7 @@ PATHS: dict[str, str] = {
         if not name.startswith("_") and name not in _STEPS and file != "reparametrized"
     },
     **{f"nn.utils.{name}": name for name in _UTILITIES.split()},
+    **{f"utils.data.{name}": name for name in ("default_collate", "default_convert")},
     "nn.utils.parametrizations.weight_norm": "parametrized_weight_norm",
     "nn.utils.parametrizations.spectral_norm": "parametrized_spectral_norm",
     "distributions.kl.kl_divergence": "kl_divergence",

@@ -25,7 +25,6 @@ PROVIDERS: tuple[tuple[str | tuple[str, ...], str, str], ...] = (
         "torch.transform_functions.TRANSFORMS",
         "",
     ),
-    ("utils.data.", "nn.datasets.NAMES", "utils.data."),
     ("autograd.forward_ad.", "torch.duals.NAMES", "autograd.forward_ad."),
     ("autograd.graph.", "torch.gradient_edges.NAMES", "autograd.graph."),
 )
