@@ -15,16 +15,7 @@ from ..errors import AutodiffError, fault, labelled
 from ..graph.dtypes import is_float
 from ..graph.kinds import Kind
 from ..graph.node import FREED, Node, tick
-from ..graph.op import (
-    LEAF,
-    OUTPUT,
-    POINTWISE,
-    Op,
-    cast,
-    number,
-    results_of,
-    value_of,
-)
+from ..graph.op import LEAF, OUTPUT, POINTWISE, Op, cast, number, results_of, value_of
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode
 from ..graph.strides import contiguous_strides
@@ -507,10 +498,7 @@ def _requires_grad(node: Node) -> bool:
 
 
 def _reads(
-    node: Node,
-    found: tuple[Any, ...],
-    since: int,
-    wants: Callable[[Node], bool] = _requires_grad,
+    node: Node, found: tuple[Any, ...], since: int, wants: Callable[[Node], bool] = _requires_grad
 ) -> list[Node]:
     """Inputs and results of `node` that its fresh cotangents, made after `since`, read: what
     PyTorch calls saved. Only those for arguments that are wanted count."""

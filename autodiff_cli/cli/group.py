@@ -165,10 +165,7 @@ def make_group() -> LazyGroup:
     """All commands."""
     return LazyGroup(
         "autodiff",
-        params=[
-            help_option(),
-            click.Option(["--version"], is_flag=True, help="Show the version."),
-        ],
+        params=[help_option(), click.Option(["--version"], is_flag=True, help="Show the version.")],
         help="Values and gradients of expressions, with PyTorch's names and semantics.",
         epilog="\b\nExamples:\n"
         "  autodiff demo.expr\n"

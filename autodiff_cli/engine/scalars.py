@@ -49,8 +49,7 @@ def run_scalars(
                         x, y = inputs
                         a, b = x.value, y.value
                         node.value = function(
-                            a if type(a) is float else a.item(),
-                            b if type(b) is float else b.item(),
+                            a if type(a) is float else a.item(), b if type(b) is float else b.item()
                         )
                     elif len(inputs) == 1 and type(kernel) in unary:
                         node.value = float(kernel(inputs[0].value))  # type: ignore[misc]  # not None

@@ -22,17 +22,7 @@ from ..symbolic.expression import Infix, Name, expression_of, text
 from ..symbolic.latex import escaped, latex
 from .check import compared
 from .choosing import check_opened, chosen_units, variables
-from .model import (
-    Contribution,
-    Explanation,
-    Formula,
-    Forward,
-    Incoming,
-    Request,
-    Seed,
-    Step,
-    Total,
-)
+from .model import Contribution, Explanation, Formula, Forward, Incoming, Request, Seed, Step, Total
 from .naming import Names
 from .record import Given, Recording, Seeds, recorded, untouched
 from .units import Statements, Unit, Units, by_statement, leading_to
@@ -314,8 +304,7 @@ class _Builder:
         symbols = r" \text{ and } ".join(latex(Name(n)) for n in incoming[:2])
         symbols = symbols or r"\text{upstream}"
         return Formula(
-            f"{given} through {passed}",
-            rf"{symbols} \text{{ through {escaped(passed)}}}",
+            f"{given} through {passed}", rf"{symbols} \text{{ through {escaped(passed)}}}"
         ), broadcast
 
     def _folded(self, unit: Unit) -> list[Contribution]:

@@ -109,8 +109,7 @@ def store_arrays(
         return
     if array.ndim > 2:
         raise CannotWrite(
-            f"`{name}` has shape {array.shape}, and a .csv file holds at most two dims",
-            reshape,
+            f"`{name}` has shape {array.shape}, and a .csv file holds at most two dims", reshape
         )
     replace_file(path, lambda file: file.write(_csv(array).encode("ascii")))
 

@@ -16,16 +16,7 @@ from rich.text import Text
 from .graphs.outline import Outline
 from .graphs.tree import Bounds, Row, Tree, everything, laid_out
 from .heat import heated, legend, scale_of
-from .selection import (
-    MANY,
-    MOST_ROWS,
-    Family,
-    families,
-    important,
-    matching,
-    missing,
-    no_gradients,
-)
+from .selection import MANY, MOST_ROWS, Family, families, important, matching, missing, no_gradients
 from .text import ascii_text, broken, format_count, format_number, format_shape, printable
 from .text import text_width as width_of
 from .values import Look, cell_lines, extent, fit_lines, norm

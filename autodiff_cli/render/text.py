@@ -22,8 +22,7 @@ _WORDS = re.compile(r"\s*\S+")
 # Stand-ins for what an output encoding lacks; each keeps the width of what it replaces,
 # except the ellipsis. Blocks of sparklines and heat maps have none and become `#`.
 _ASCII = str.maketrans(
-    "─━│┃└├┌┐┘┤┬┴┼·×≥≤≠→←↑↓∂░▒▓█▀▁▂▃▄▅▆▇",
-    "--||`|+++|+++.x><!><^vd.+%#########",
+    "─━│┃└├┌┐┘┤┬┴┼·×≥≤≠→←↑↓∂░▒▓█▀▁▂▃▄▅▆▇", "--||`|+++|+++.x><!><^vd.+%#########"
 ) | {ord("…"): "..."}
 
 

@@ -234,10 +234,7 @@ class NumpySource(GraphSource):
         return _Substitution(given).visit(tree)
 
 
-_BY_PROPERTY = {
-    "reshapes": "np.reshape(input, shape)",
-    "expands": "np.broadcast_to(input, shape)",
-}
+_BY_PROPERTY = {"reshapes": "np.reshape(input, shape)", "expands": "np.broadcast_to(input, shape)"}
 
 
 class _Wanted:

@@ -272,10 +272,7 @@ def _mapped_rule(g: Any, out: Any, inputs: tuple[Node, ...], example: _Example) 
 
 MAPPED = Op("mapped", Kind.OPAQUE)
 MAPPED.declare_params(
-    (
-        Param("inputs", "Tensors", REQUIRED, False),
-        Param("example", "Any", REQUIRED, False),
-    )
+    (Param("inputs", "Tensors", REQUIRED, False), Param("example", "Any", REQUIRED, False))
 )
 MAPPED.kernel = _each
 MAPPED.vjp_rule = _mapped_rule

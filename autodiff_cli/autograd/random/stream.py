@@ -170,11 +170,7 @@ class Generator(Words):
         return self.random(shape, dtype, low, high)
 
     def random(
-        self,
-        shape: Shape,
-        dtype: DType = np.int64,
-        low: int | None = None,
-        high: int | None = None,
+        self, shape: Shape, dtype: DType = np.int64, low: int | None = None, high: int | None = None
     ) -> np.ndarray:
         """`random_()`, `random_(to)` (low 0) and `random_(from, to)`.
 

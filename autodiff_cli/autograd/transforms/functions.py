@@ -472,10 +472,7 @@ def _at_level(level: Trace | None, call: Call, args: list[Any], kwargs: dict[str
 
 
 def batched_grad(
-    outputs: list[Tensor],
-    inputs: list[Tensor],
-    grad_outputs: list[Tensor | None],
-    **options: Any,
+    outputs: list[Tensor], inputs: list[Tensor], grad_outputs: list[Tensor | None], **options: Any
 ) -> tuple[Tensor | None, ...]:
     """`torch.autograd.grad` with `is_grads_batched`: dim 0 of the cotangents counts examples."""
     given = [g for g in grad_outputs if g is not None]

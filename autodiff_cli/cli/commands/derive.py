@@ -82,14 +82,7 @@ class Deriver(Documents):
         if self.to_file and code:
             beside = os.path.splitext(os.path.basename(str(self.out)))[0] + ".npz"
         return derive_source(
-            source,
-            options,
-            request,
-            values["raw"],
-            values["order"],
-            values["steps"],
-            code,
-            beside,
+            source, options, request, values["raw"], values["order"], values["steps"], code, beside
         )
 
     def show(self, report: Derived, several: bool) -> bool:

@@ -145,9 +145,7 @@ def placed_call(
 
 
 def placed_comparison(
-    error: AutodiffError,
-    span: Any,
-    sides: tuple[tuple[syntax.Node, Any], tuple[syntax.Node, Any]],
+    error: AutodiffError, span: Any, sides: tuple[tuple[syntax.Node, Any], tuple[syntax.Node, Any]]
 ) -> AutodiffError:
     """Give a comparison's error its place, and label tensors that do not fit."""
     if error.span is None and error.code == "E302":
@@ -235,10 +233,7 @@ def _explain_broadcast(
 
 
 def _with_inner_sizes(
-    labels: tuple[Label, ...],
-    tree: syntax.BinOp,
-    left: tuple[int, ...],
-    right: tuple[int, ...],
+    labels: tuple[Label, ...], tree: syntax.BinOp, left: tuple[int, ...], right: tuple[int, ...]
 ) -> tuple[Label, ...]:
     """The operands' labels with the sizes that a product compares, in words."""
     words = {}

@@ -19,7 +19,7 @@ from ...graph.dtypes import SCALAR_NAMES, SCALAR_TYPES
 # What follows a note with PyTorch's words.
 HINTS = {
     "E407": " Hint: enable anomaly detection to find the operation that failed to compute its "
-    "gradient, with torch.autograd.set_detect_anomaly(True, check_nan=False).",
+    "gradient, with torch.autograd.set_detect_anomaly(True, check_nan=False)."
 }
 
 # Kernels that PyTorch has for no integers, or for no floats, by the function's name.

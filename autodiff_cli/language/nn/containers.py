@@ -276,8 +276,7 @@ def _list_repr(self: Module) -> str:
 
 
 MODULE_LIST = _class(
-    "ModuleList",
-    {"__init__": _list_init, "__repr__": _list_repr, **_ITEMS.methods()},
+    "ModuleList", {"__init__": _list_init, "__repr__": _list_repr, **_ITEMS.methods()}
 )
 
 

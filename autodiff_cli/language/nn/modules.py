@@ -210,11 +210,7 @@ class Module(Object):
             pending.extend(reversed(below))
 
     def named(
-        self,
-        table: str,
-        prefix: str = "",
-        recurse: bool = True,
-        once: bool = True,
+        self, table: str, prefix: str = "", recurse: bool = True, once: bool = True
     ) -> list[tuple[str, Tensor]]:
         """Tensors of this module and those below, with their paths."""
         seen: set[int] = set()

@@ -79,10 +79,7 @@ SIGNATURES: dict[str, Signature] = {
     ),
     "Rprop": _signature(rules.rprop, f"lr etas step_sizes * {_COMMON} capturable", lr=1e-2),
     "ASGD": _signature(
-        rules.asgd,
-        f"lr lambd alpha t0 weight_decay {_COMMON} capturable",
-        lr=1e-2,
-        alpha=0.75,
+        rules.asgd, f"lr lambd alpha t0 weight_decay {_COMMON} capturable", lr=1e-2, alpha=0.75
     ),
     "LBFGS": _signature(
         None,

@@ -20,12 +20,7 @@ from ..values.exceptions import EXCEPTIONS
 from ..values.providers import Names
 from ..values.values import Builtin, Namespace
 
-CONSTANTS: dict[str, Any] = {
-    "pi": math.pi,
-    "e": math.e,
-    "inf": math.inf,
-    "nan": math.nan,
-}
+CONSTANTS: dict[str, Any] = {"pi": math.pi, "e": math.e, "inf": math.inf, "nan": math.nan}
 
 _ARCS = "sin cos tan tan2 sinh cosh tanh"
 _AS_THEY_ARE = "amax amin matmul broadcast_to true_divide float_power sum mean nan_to_num"

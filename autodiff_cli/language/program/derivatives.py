@@ -15,12 +15,7 @@ import numpy as np
 from ...autograd.literals import array_of
 from ...autograd.reverse import gradients, history, ones_like
 from ...autograd.tensor import Tensor
-from ...autograd.transforms.jacobians import (
-    Piece,
-    columns,
-    goes_forward,
-    rows,
-)
+from ...autograd.transforms.jacobians import Piece, columns, goes_forward, rows
 from ...engine.evaluate import evaluate
 from ...errors import AutodiffError, Diagnostic, Ended, fail, fault
 from ...graph.node import Node

@@ -219,11 +219,7 @@ _TABLE: dict[str, dict[str, Any]] = {
             "catch_warnings": lambda *args, **kwargs: Manager("catch_warnings"),
         }
     ),
-    "abc": {
-        "ABC": ABC,
-        "ABCMeta": ABC,
-        "abstractmethod": Builtin("abstractmethod", _abstract),
-    },
+    "abc": {"ABC": ABC, "ABCMeta": ABC, "abstractmethod": Builtin("abstractmethod", _abstract)},
 }
 
 

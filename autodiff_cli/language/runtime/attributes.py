@@ -29,11 +29,7 @@ from ...graph.strides import is_contiguous
 from ...ops import public_names
 from ...suggest import did_you_mean, suggest
 from ..values.dialect import kind_of, misfit, private
-from ..values.factories import (
-    legacy_dtype,
-    legacy_tensor,
-    make_tensor,
-)
+from ..values.factories import legacy_dtype, legacy_tensor, make_tensor
 from ..values.functions import call_value
 from ..values.operations import flag, truth
 from ..values.plain_operands import refuse_plain

@@ -78,8 +78,7 @@ def make_class(
             if method is not None:
                 call_value(method, [cls, key], {})
     own = next(
-        (b.names["__init_subclass__"] for b in cls.line[1:] if "__init_subclass__" in b.names),
-        None,
+        (b.names["__init_subclass__"] for b in cls.line[1:] if "__init_subclass__" in b.names), None
     )
     if own is not None:
         call_value(bind(own, None, cls), [], options)

@@ -9,12 +9,7 @@ from ...errors import fault
 from ...source import Span
 from . import tree as s
 from .action_base import Values, checked, fresh, makes, word
-from .expression_actions import (
-    ExpressionActions,
-    check_deletable,
-    check_target,
-    no_bare_star,
-)
+from .expression_actions import ExpressionActions, check_deletable, check_target, no_bare_star
 
 
 class Builder(ExpressionActions):

@@ -81,11 +81,7 @@ _MESSAGES: dict[type, tuple[str, str, str]] = {
     ),
     syntax.Break: ("`break` outside a loop", "no loop around it", "remove this line"),
     syntax.Continue: ("`continue` outside a loop", "no loop around it", "remove this line"),
-    syntax.Yield: (
-        "`yield` outside a function",
-        "no `def` around it",
-        "put it in a `def`",
-    ),
+    syntax.Yield: ("`yield` outside a function", "no `def` around it", "put it in a `def`"),
     syntax.Nonlocal: (
         "`nonlocal` outside a function",
         "no function around it",

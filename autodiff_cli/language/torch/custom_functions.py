@@ -130,12 +130,7 @@ class Call:
     __slots__ = ("cls", "context", "count", "inputs", "name", "places", "results", "span")
 
     def __init__(
-        self,
-        cls: Any,
-        context: Context,
-        count: int,
-        places: list[int],
-        inputs: list[Node],
+        self, cls: Any, context: Context, count: int, places: list[int], inputs: list[Node]
     ):
         self.cls = cls
         self.name = f"{cls.name}Generated" if STATE.levels else cls.name

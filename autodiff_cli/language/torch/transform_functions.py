@@ -111,11 +111,7 @@ def _jacrev(
 
 
 def _jacfwd(
-    func: Any,
-    argnums: Any = 0,
-    has_aux: Any = False,
-    *,
-    randomness: Any = "error",
+    func: Any, argnums: Any = 0, has_aux: Any = False, *, randomness: Any = "error"
 ) -> Builtin:
     return _jacobian("jacfwd", func, argnums, has_aux, True, _random(randomness))
 

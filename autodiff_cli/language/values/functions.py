@@ -115,11 +115,7 @@ class Parameters:
             )
 
     def _wrong(self, function: UserFunction, message: str) -> AutodiffError:
-        error = fail(
-            "E205",
-            f"`{function.name}` {message}",
-            help=self._defined(function, message),
-        )
+        error = fail("E205", f"`{function.name}` {message}", help=self._defined(function, message))
         error.callee = self.called
         return error
 

@@ -310,11 +310,7 @@ def _results_attribute(value: Any, name: str) -> Any:
 
 calls.Results.get_attribute = _results_attribute  # type: ignore[attr-defined]  # programs read fields by name
 
-_FLOATS: dict[str, Getter] = {
-    **_plain("is_integer"),
-    **_methods(item=float),
-    "real": lambda v: v,
-}
+_FLOATS: dict[str, Getter] = {**_plain("is_integer"), **_methods(item=float), "real": lambda v: v}
 
 VALUE_ATTRIBUTES: dict[type, dict[str, Getter]] = {
     str: _STRINGS,

@@ -59,10 +59,7 @@ def _converted(input, dtype):
     return input if dtype is None else cast(input, dtype)
 
 
-MASKED = (
-    Param("dtype", "Dtype | None", None, True),
-    Param("mask", "Mask | None", None, True),
-)
+MASKED = (Param("dtype", "Dtype | None", None, True), Param("mask", "Mask | None", None, True))
 REDUCING = (Param("keepdim", "bool", False, True), *MASKED)
 MASK = bools(2, 3, values=[[True, False, True], [True, True, True]])
 REDUCED = [S(t(2, 3), mask=MASK), S(t(2, 3), 1, mask=MASK), S(t(2, 3), 0, keepdim=True), S(t())]
@@ -71,11 +68,7 @@ MISFIT = [Bad("E302", t(2, 3), mask=bools(2, 2)), Bad("E308", t(3), mask=bools(2
 
 def _declare_reduction(name, reduce, text):
     @function(
-        name=f"masked.{name}",
-        key=f"masked_{name}",
-        samples=REDUCED,
-        errors=MISFIT,
-        more=REDUCING,
+        name=f"masked.{name}", key=f"masked_{name}", samples=REDUCED, errors=MISFIT, more=REDUCING
     )
     def body(input: Tensor, dim: Dims | None = None, *more):
         keepdim, dtype, mask = more

@@ -425,11 +425,7 @@ def _index_fill_shape(input, dim, index, value):
     return input.shape, input.dtype
 
 
-_FILLED: dict[str, Any] = {
-    "public": False,
-    "shape": _index_fill_shape,
-    "counterpart": "index_fill",
-}
+_FILLED: dict[str, Any] = {"public": False, "shape": _index_fill_shape, "counterpart": "index_fill"}
 
 
 @movement(
@@ -444,10 +440,7 @@ def index_fill_number(input: Tensor, dim: Dim, index: Mask, value: Scalar):
 
 
 @movement(
-    _rows_written,
-    grad_fn="IndexFillBackward1",
-    samples=[S(t(3, 2), 0, ints(2), t())],
-    **_FILLED,
+    _rows_written, grad_fn="IndexFillBackward1", samples=[S(t(3, 2), 0, ints(2), t())], **_FILLED
 )
 def index_fill_tensor(input: Tensor, dim: Dim, index: Mask, value: Tensor):
     """`input` with a 0-d tensor in the slices of the index."""

@@ -90,9 +90,7 @@ def _upsample_name(input, rules):
 
 
 @composite(
-    public=False,
-    grad_fn=_upsample_name,
-    phrase="each source gets its shares of the interpolation",
+    public=False, grad_fn=_upsample_name, phrase="each source gets its shares of the interpolation"
 )
 def upsampled(input: Tensor, rules: Any):
     """The last dims interpolated to other sizes."""

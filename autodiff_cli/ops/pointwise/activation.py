@@ -272,10 +272,7 @@ def relu6(input: Tensor, inplace: Flag = False):
 
 @composite(
     name="nn.functional.hardsigmoid",
-    samples=[
-        S(t(2, 3), order=1, because="PyTorch has no second derivative of it"),
-        KINKS[1],
-    ],
+    samples=[S(t(2, 3), order=1, because="PyTorch has no second derivative of it"), KINKS[1]],
     kink=lambda input, *rest: _to_bounds(input, -3, 3),
     properties=frozenset({"clamps"}),
     phrase="a sixth between -3 and 3, nothing outside",

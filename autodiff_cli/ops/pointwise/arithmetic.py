@@ -233,12 +233,7 @@ def _check_power(input, exponent):
         S(t(3), 2),
         S(2, t(3)),
         S(t(2), 0),
-        S(
-            t(values=[0.0, 1.0]),
-            t(values=[0.0, 2.0]),
-            order=0,
-            because="at the edge",
-        ),
+        S(t(values=[0.0, 1.0]), t(values=[0.0, 2.0]), order=0, because="at the edge"),
     ],
     errors=[Bad("E504", ints(2), -1)],
     phrase="power rule",

@@ -5,15 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import fault
-from ...graph.declare import (
-    Any,
-    Promote,
-    Tensor,
-    function,
-    opaque,
-    pointwise,
-    rows,
-)
+from ...graph.declare import Any, Promote, Tensor, function, opaque, pointwise, rows
 from ...graph.dtypes import BOOL
 from ...graph.op import value_of
 from ...graph.registry import F

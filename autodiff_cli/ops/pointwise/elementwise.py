@@ -108,12 +108,7 @@ FLOATS = (
     ("acosh", np.arccosh, lambda g, out, x: g * F.rsqrt(x * x - 1), ABOVE_ONE),
     ("atanh", InDouble(np.arctanh), lambda g, out, x: g / (1 - x * x), INSIDE),
     ("rsqrt", lambda x: 1 / np.sqrt(x), lambda g, out, x: -0.5 * g * (out * out * out), POSITIVE),
-    (
-        "sigmoid",
-        _sigmoid,
-        _rounded_once(lambda g, out: g * (out * (1 - out))),
-        ALL,
-    ),
+    ("sigmoid", _sigmoid, _rounded_once(lambda g, out: g * (out * (1 - out))), ALL),
     ("deg2rad", np.deg2rad, lambda g, out, x: g * (math.pi / 180), ALL),
     ("rad2deg", np.rad2deg, lambda g, out, x: g * (180 / math.pi), ALL),
 )
@@ -191,12 +186,7 @@ def _to_half(input):
 
 HALVES = (S(t(2, 3)), S(t(values=[-1.5, -0.5, 0.5, 2.5]), order=0, because="jumps"), S(ints(3)))
 
-for _row in (
-    ("floor", np.floor),
-    ("ceil", np.ceil),
-    ("trunc", np.trunc),
-    ("round", np.rint),
-):
+for _row in (("floor", np.floor), ("ceil", np.ceil), ("trunc", np.trunc), ("round", np.rint)):
     _unary(
         _row[0],
         lambda x, kernel=_row[1]: x if x.dtype.kind in "iu" else kernel(x),

@@ -8,15 +8,7 @@ from functools import cache
 import numpy as np
 
 from ...errors import fault
-from ...graph.declare import (
-    Any,
-    Promote,
-    Tensor,
-    composite,
-    function,
-    pointwise,
-    rows,
-)
+from ...graph.declare import Any, Promote, Tensor, composite, function, pointwise, rows
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from .error_function import erf
@@ -295,12 +287,7 @@ def _zero_times(logarithm):
         S(t(2, 3), t(3, low=0.2)),
         S(2.0, t(3, low=0.2)),
         S(t(2), 3.0),
-        S(
-            t(values=[0.0]),
-            t(values=[0.0]),
-            order=0,
-            because="at the edge",
-        ),
+        S(t(values=[0.0]), t(values=[0.0]), order=0, because="at the edge"),
     ],
 )
 def xlogy(input: Tensor, other: Tensor):

@@ -267,9 +267,7 @@ def _(g, out, input, p):
 
 
 @composite(
-    public=False,
-    samples=[S(t(2, 3), t(4, 3))],
-    kink=lambda x1, x2: F.euclidean_dist(x1, x2),
+    public=False, samples=[S(t(2, 3), t(4, 3))], kink=lambda x1, x2: F.euclidean_dist(x1, x2)
 )
 def euclidean_dist(x1: Tensor, x2: Tensor):
     """Distances between rows of `x1` and rows of `x2` by one matrix product."""

@@ -244,12 +244,7 @@ _declare_extreme_over("amin", np.min, "Smallest")
 
 
 FULL = [S(t(2, 3)), S(t()), S(TIES, order=0, because=JUMP), S(ints(2, 3))]
-BY_DIM = [
-    S(t(2, 3), 1),
-    S(t(2, 3), 0, keepdim=True),
-    S(TIES, 1, order=0, because=JUMP),
-    S(t(), 0),
-]
+BY_DIM = [S(t(2, 3), 1), S(t(2, 3), 0, keepdim=True), S(TIES, 1, order=0, because=JUMP), S(t(), 0)]
 
 
 def _declare_extreme(name, extreme, place, pairwise, superlative, comparative):
@@ -309,11 +304,7 @@ _declare_extreme("min", "amin", "argmin", "minimum", "Smallest", "smaller")
 
 @composite(
     fields=("min", "max"),
-    samples=[
-        S(t(2, 3)),
-        S(t(2, 3), dim=1),
-        S(TIES, dim=1, keepdim=True, order=0, because=JUMP),
-    ],
+    samples=[S(t(2, 3)), S(t(2, 3), dim=1), S(TIES, dim=1, keepdim=True, order=0, because=JUMP)],
     properties=frozenset({"selects"}),
     phrase="the elements that were chosen get the upstream gradient",
 )

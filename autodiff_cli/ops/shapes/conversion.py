@@ -24,10 +24,7 @@ def clone(input: Tensor, *, memory_format: Any = None):
     """A copy of the tensor."""
 
 
-@function(
-    public=False,
-    samples=[S(t(2), FLOAT32, order=0, because=SINGLE), S(ints(2), FLOAT64)],
-)
+@function(public=False, samples=[S(t(2), FLOAT32, order=0, because=SINGLE), S(ints(2), FLOAT64)])
 def to_dtype(input: Tensor, dtype: Dtype):
     """The tensor in another dtype."""
     return cast(input, dtype)
@@ -56,8 +53,7 @@ COPYING = (
 
 
 @function(
-    samples=[S(t(2), FLOAT32, order=0, because=SINGLE), S(t(2), FLOAT64, copy=True)],
-    more=COPYING,
+    samples=[S(t(2), FLOAT32, order=0, because=SINGLE), S(t(2), FLOAT64, copy=True)], more=COPYING
 )
 def to(input: Tensor, dtype: Dtype, *more):
     """The tensor in another dtype; itself when it has that dtype already."""

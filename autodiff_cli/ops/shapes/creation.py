@@ -275,13 +275,7 @@ def _spaced_whole(start, end, steps):
     return np.where(places < steps // 2, start + step * places, end - step * (steps - 1 - places))
 
 
-@opaque(
-    _spaced,
-    name="linspace",
-    public=False,
-    shape=_steps_shape,
-    samples=[S(0, 1, 3, FLOAT64)],
-)
+@opaque(_spaced, name="linspace", public=False, shape=_steps_shape, samples=[S(0, 1, 3, FLOAT64)])
 def spaced(start: Scalar, end: Scalar, steps: int, dtype: Dtype):
     """`steps` numbers from `start` to `end`, both included, at equal distances."""
 
@@ -360,9 +354,7 @@ def _declare_indices(side, kernel, count):
     far = 5 if side == "upper" else -5
 
     @creation(
-        key=name,
-        method=False,
-        samples=[S(3, 3), S(2, 4, 1), S(4, 2, -2), S(3, 3, offset=far)],
+        key=name, method=False, samples=[S(3, 3), S(2, 4, 1), S(4, 2, -2), S(3, 3, offset=far)]
     )
     def public(row: int, col: int, offset: int = 0, *, dtype: Dtype = INT64):
         return getattr(F, rule)(row, col, offset, dtype)

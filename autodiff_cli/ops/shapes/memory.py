@@ -143,10 +143,7 @@ def _overwritten(x, src, *rest):
     samples=[S(t(2, 3), t(3)), S(t(2), t()), S(t(2), ints(2))],
     errors=[Bad("E302", t(2), t(3))],
     counterpart=_spread,
-    vjp=lambda g, out, input, src, non_blocking: (
-        zeros(input),
-        F.sum_to_size(g, src.shape),
-    ),
+    vjp=lambda g, out, input, src, non_blocking: (zeros(input), F.sum_to_size(g, src.shape)),
 )
 def copy_over(input: Tensor, src: Tensor, non_blocking: bool = False):
     """The values of `src` in the shape and dtype of `input`; what `x.copy_(src)` writes."""

@@ -92,10 +92,7 @@ class _Slots:
     far share their way, so that it looks like one line with branches."""
 
     def __init__(
-        self,
-        sizes: Sequence[Size],
-        edges: Sequence[tuple[int, int]],
-        labels: Sequence[Size | None],
+        self, sizes: Sequence[Size], edges: Sequence[tuple[int, int]], labels: Sequence[Size | None]
     ):
         self.boxes = len(sizes)
         self.sizes = list(sizes)

@@ -277,11 +277,7 @@ class Article:
             case "start":
                 head, title = "Start", "What is given"
                 body = "".join(
-                    _line(
-                        f"{_code(t.name)} =",
-                        self._value(t.at),
-                        format_shape(t.shape),
-                    )
+                    _line(f"{_code(t.name)} =", self._value(t.at), format_shape(t.shape))
                     for t in found.totals
                 )
             case "forward":

@@ -23,12 +23,7 @@ from ...explain.record import untouched
 from ...graph.op import LEAF, value_of
 from ...graph.sizes import not_single
 from ...graph.state import grad_mode
-from ...language.program.variables import (
-    Objective,
-    forget_passes,
-    named_tensors,
-    variables_of,
-)
+from ...language.program.variables import Objective, forget_passes, named_tensors, variables_of
 from ...language.runtime.names import builtin
 from ...language.syntax import tree as syntax
 from ...language.syntax.scoping import assigned_names
