@@ -238,10 +238,6 @@ def _diag_embed(trace: Trace, node: Node) -> Any:
     return F.diag_embed(trace.full(input), offset, *(d + 1 if d >= 0 else d for d in dims))
 
 
-def _cast(trace: Trace, node: Node) -> Any:
-    return cast(trace.full(node.args[0]), node.dtype)
-
-
 def _copy_over(trace: Trace, node: Node) -> Any:
     input, src = node.args[:2]
     new = trace.memo.get(src)
@@ -307,7 +303,7 @@ RULES: dict[str, Rule] = {
     "stack": _joined,
     "cat": _concatenated,
     "diag_embed": _diag_embed,
-    "cast": _cast,
+    "cast": lambda trace, node: cast(trace.full(node.args[0]), node.dtype),
     **_all(_copy_over, "copy_over fill_over"),
     "copy_slices": copy_slices,
     "embedded": embedded,

@@ -259,8 +259,4 @@ _INNER: dict[str, Callable[[Module], dict[Any, Any]]] = {
 }
 
 
-def _call(self: Module, *args: Any, **kwargs: Any) -> Any:
-    return self.run(list(args), kwargs)
-
-
-CALL = Method("__call__", _call)
+CALL = Method("__call__", lambda self, *args, **kwargs: self.run(list(args), kwargs))

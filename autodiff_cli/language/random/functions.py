@@ -330,20 +330,8 @@ def _exponential_(tensor: Tensor, lambd: Any = 1.0, *, generator: Any = None) ->
     return overwritten("exponential", tensor, generator, lambd=lambd)
 
 
-def _cauchy_(
-    tensor: Tensor, median: Any = 0.0, sigma: Any = 1.0, *, generator: Any = None
-) -> Tensor:
-    return overwritten("cauchy", tensor, generator, median=median, sigma=sigma)
-
-
 def _geometric_(tensor: Tensor, p: Any, *, generator: Any = None) -> Tensor:
     return overwritten("geometric", tensor, generator, p=p)
-
-
-def _log_normal_(
-    tensor: Tensor, mean: Any = 1.0, std: Any = 2.0, *, generator: Any = None
-) -> Tensor:
-    return overwritten("log_normal", tensor, generator, mean=mean, std=std)
 
 
 RANDOM_METHODS: dict[str, Callable[..., Any]] = {
@@ -352,9 +340,13 @@ RANDOM_METHODS: dict[str, Callable[..., Any]] = {
     "random_": _random_,
     "bernoulli_": _bernoulli_,
     "exponential_": _exponential_,
-    "cauchy_": _cauchy_,
+    "cauchy_": lambda tensor, median=0.0, sigma=1.0, *, generator=None: overwritten(
+        "cauchy", tensor, generator, median=median, sigma=sigma
+    ),
     "geometric_": _geometric_,
-    "log_normal_": _log_normal_,
+    "log_normal_": lambda tensor, mean=1.0, std=2.0, *, generator=None: overwritten(
+        "log_normal", tensor, generator, mean=mean, std=std
+    ),
     "bernoulli": _bernoulli,
     "multinomial": _multinomial,
 }

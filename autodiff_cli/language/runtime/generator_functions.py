@@ -290,10 +290,6 @@ def _with(tree: syntax.With, context: Context) -> Steps:
     return _in_turn([*before, with_steps(enter, compile_steps(tree.body, context))])
 
 
-def _try(tree: syntax.Try, context: Context) -> Steps:
-    return try_steps(tree, context, compile_steps)
-
-
 _SIMPLE = (
     syntax.ExprStmt, syntax.Assign, syntax.AugAssign, syntax.AnnAssign, syntax.Return,
     syntax.Raise, syntax.Assert, syntax.Delete,
@@ -304,5 +300,5 @@ _STEPS: dict[type, Callable[[Any, Context], Steps]] = {
     syntax.While: _while,
     syntax.If: _if,
     syntax.With: _with,
-    syntax.Try: _try,
+    syntax.Try: lambda tree, context: try_steps(tree, context, compile_steps),
 }

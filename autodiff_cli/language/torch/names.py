@@ -160,10 +160,6 @@ def _broadcast_shapes(*shapes: Any) -> Size:
     return Size(broadcast_shapes(*sizes))
 
 
-def _load(path: Any, **options: Any) -> Any:
-    return load(path, **options)
-
-
 def _approx(
     value: Any,
     rtol: Any = None,
@@ -278,7 +274,7 @@ NATIVE: dict[str, Any] = {
     **builtins_of(
         {
             "const": const,
-            "load": _load,
+            "load": lambda path, **options: load(path, **options),
             "approx": _approx,
             "Parameter": parameter,
             "array": lambda data, dtype=None: make_tensor(data, dtype=dtype),

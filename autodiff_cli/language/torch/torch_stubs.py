@@ -62,11 +62,6 @@ def _detect_anomaly(check_nan: Any = True) -> Manager:
     return _inside("detect_anomaly", "anomaly", truth(check_nan))
 
 
-def _early_stop(enable: Any) -> Manager:
-    """`set_checkpoint_early_stop(False)`: checkpoints made inside run to their end again."""
-    return _inside("set_checkpoint_early_stop", "early_stop", truth(enable))
-
-
 def _autocast(
     device_type: Any = "cuda", dtype: Any = None, enabled: Any = True, cache_enabled: Any = None
 ) -> Manager:
@@ -102,11 +97,6 @@ def _on_cpu(pin_memory: Any = False, device_type: Any = "cuda") -> Any:
     """`save_on_cpu()`: what is saved is there already."""
     same = Builtin("save_on_cpu", lambda value: value)
     return HOOKS(same, same)
-
-
-def _compiled(model: Any = None, **options: Any) -> Any:
-    """`torch.compile`: the function itself."""
-    return Builtin("compile", lambda function: function) if model is None else model
 
 
 def _once(function: Any) -> Builtin:
@@ -184,7 +174,9 @@ def _typename(value: Any) -> str:
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "utils.checkpoint.set_checkpoint_early_stop": _early_stop,
+    "utils.checkpoint.set_checkpoint_early_stop": lambda enable: _inside(
+        "set_checkpoint_early_stop", "early_stop", truth(enable)
+    ),
     "autograd.set_detect_anomaly": _anomaly,
     "autograd.detect_anomaly": _detect_anomaly,
     "autograd.anomaly_mode.set_detect_anomaly": _anomaly,
@@ -199,7 +191,9 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "amp.autocast": _autocast,
     "amp.custom_fwd": lambda function=None, **kwargs: function,
     "cuda.amp.autocast": lambda enabled=True, **kwargs: Manager("autocast"),
-    "compile": _compiled,
+    "compile": lambda model=None, **options: (
+        Builtin("compile", lambda function: function) if model is None else model
+    ),
     "random.fork_rng": _fork,
     "cuda.device_count": _constant(0),
     **dict.fromkeys(_NO.split(), _constant(False)),

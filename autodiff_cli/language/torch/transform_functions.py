@@ -116,10 +116,6 @@ def _jacfwd(
     return _jacobian("jacfwd", func, argnums, has_aux, True, _random(randomness))
 
 
-def _hessian(func: Any, argnums: Any = 0) -> Builtin:
-    return _jacfwd(_jacrev(func, argnums), argnums)
-
-
 def _vjp(func: Any, *primals: Any, has_aux: Any = False) -> Any:
     aux = truth(has_aux)
     output, pull, extra = functions.vjp(_function("vjp", func), [_operand(p) for p in primals], aux)
@@ -340,7 +336,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "func.functionalize": lambda func, *, remove="mutations": func,
     "func.jacrev": _jacrev,
     "func.jacfwd": _jacfwd,
-    "func.hessian": _hessian,
+    "func.hessian": lambda func, argnums=0: _jacfwd(_jacrev(func, argnums), argnums),
     "func.vmap": _vmap,
     "vmap": _vmap,
     "autograd.functional.jacobian": _functional_jacobian,

@@ -224,10 +224,6 @@ def filtered(function: Any, values: Any) -> Lazy:
 # -- itertools ------------------------------------------------------------------------------------
 
 
-def _chain(*sources: Any) -> Lazy:
-    return Lazy("chain", (item for source in sources for item in iterator(source)))
-
-
 def _count(start: Any = 0, step: Any = 1) -> Lazy:
     def items() -> Iterator[Any]:
         value = start
@@ -329,7 +325,7 @@ ITERTOOLS: dict[str, Callable[..., Any]] = {
 CHAIN = TypeName(
     "itertools.chain",
     lambda value: isinstance(value, Lazy) and value.name == "chain",
-    _chain,
+    lambda *sources: Lazy("chain", (item for source in sources for item in iterator(source))),
     from_iterable=Builtin(
         "from_iterable",
         lambda sources: Lazy(

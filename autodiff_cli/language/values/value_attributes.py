@@ -378,10 +378,6 @@ def _by_builtin(name: str) -> Callable[..., Any]:
     return run
 
 
-def _call(value: Any, *args: Any, **kwargs: Any) -> Any:
-    return call_value(value, list(args), kwargs)
-
-
 _BY_BUILTIN = "len float int abs hash repr str iter next format round bool"
 # Special methods of values that are no values of classes: what the language itself would do.
 SPECIAL_NAMES: dict[str, Callable[..., Any]] = {
@@ -395,7 +391,7 @@ SPECIAL_NAMES: dict[str, Callable[..., Any]] = {
     "__getitem__": index,
     "__setitem__": late("runtime.assignment.set_item"),
     "__contains__": contains,
-    "__call__": _call,
+    "__call__": lambda value, *args, **kwargs: call_value(value, list(args), kwargs),
 }
 
 
