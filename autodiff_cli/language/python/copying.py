@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from ...autograd.handles import wrap_view
 from ...autograd.storage import Storage
 from ...autograd.tensor import Array, Tensor, as_array
 from ...errors import fault
 from ...graph.op import constant, value_of
+from ...graph.registry import F
 from ..values.functions import call_value
 from ..values.user_classes import Object, special
 from ..values.values import Builtin
@@ -78,6 +80,11 @@ def _copied_tensor(value: Tensor, known: dict[int, Any]) -> Tensor:
         copied.storage, copied.steps = whole, value.steps
     if type(value) is Array:
         return as_array(copied)
+    return _as(value, copied)
+
+
+def _as(value: Tensor, copied: Tensor) -> Tensor:
+    """A copy with the flags and the class of a tensor."""
     copied.set_requires_grad(value.requires_grad)
     copied.is_parameter = value.is_parameter
     copied.__class__ = type(value)
@@ -107,7 +114,14 @@ def _copy(value: Any) -> Any:
         return deep_copy(value, {id(item): item for item in [*value.held(), *items]})
     if isinstance(value, list | dict | set | deque):
         return value.copy()
+    if isinstance(value, Tensor) and type(value) is not Array:
+        return _sharing(value)
     return deep_copy(value)
+
+
+def _sharing(value: Tensor) -> Tensor:
+    """A leaf that shares the memory of a tensor and has neither its history nor its gradient."""
+    return _as(value, wrap_view(F.data_alias(value.looked_at), value))
 
 
 COPIES: dict[str, Any] = {

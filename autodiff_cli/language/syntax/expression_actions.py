@@ -217,9 +217,6 @@ class ExpressionActions(Parts):
         target = s.Name(self.text(v[0]), self.place(v[0]))
         return s.NamedExpr(target, v[2], Span(self.source, start, end))
 
-    def parenthesised_walrus(self, v: Values, start: int, end: int) -> s.Node:
-        return self.walrus(v[1:], self.place(v[1]).start, v[3].span.end)
-
     def conditional(self, v: Values, start: int, end: int) -> s.Node:
         self.chained(v[4], start)
         return s.IfExp(v[2], v[0], v[4], Span(self.source, start, end))
