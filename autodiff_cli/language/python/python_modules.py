@@ -27,6 +27,7 @@ from ..values.operations import COMPARISONS, binary, compare, items_of, truth, u
 from ..values.providers import Names, from_above
 from ..values.python_operators import OPERATORS
 from ..values.user_classes import library_class
+from ..values.value_attributes import function_fact
 from ..values.values import Builtin, TypeName, UserFunction, builtins_of
 from .collections_module import COLLECTIONS, row_type
 from .copying import COPIES
@@ -36,9 +37,14 @@ from .copying import COPIES
 
 def _wraps(wrapped: Any, **options: Any) -> Builtin:
     def rename(function: Any) -> Any:
-        name = getattr(getattr(wrapped, "__wrapped__", wrapped), "name", None)
+        origin = getattr(wrapped, "__wrapped__", wrapped)
+        name = getattr(origin, "name", None)
         if name is not None and hasattr(function, "name"):
             function.name = name
+        if isinstance(function, UserFunction):
+            doc = {"__doc__": function_fact(origin, "__doc__")}
+            kept = getattr(origin, "fields", None) or {}
+            function.fields = {**(function.fields or {}), **kept, **doc}
         return function
 
     return Builtin("wraps", rename)

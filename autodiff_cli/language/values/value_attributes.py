@@ -288,6 +288,9 @@ def function_fact(function: Any, name: str) -> Any:
         return function.name.rpartition(".")[2]
     if name == "__module__":
         return "__main__"
+    kept = getattr(function, "fields", None) or {}
+    if name in kept:
+        return kept[name]
     tree = getattr(getattr(function, "params", None), "tree", None)
     body = getattr(tree, "body", None)
     first = body[0] if isinstance(body, list) and body else None
