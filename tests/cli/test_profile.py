@@ -157,8 +157,7 @@ def test_many_expressions_are_counted(cli):
 
 
 def test_colours_change_nothing_but_colours(cli, monkeypatch: pytest.MonkeyPatch):
-    program = "language.program"
-    for module in ("engine.profile", f"{program}.profiled_program", f"{program}.running"):
+    for module in ("engine.profile", "language.program.profiled_program"):
         monkeypatch.setattr(f"autodiff_cli.{module}.perf_counter", lambda: 0.0)
     variables = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "COLUMNS": "80"}
     colored = cli("demo.expr", "--profile", tty=True, **variables).out
