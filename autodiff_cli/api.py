@@ -147,14 +147,15 @@ def run(program: Program, **options: Any) -> Results:
         **options: `loss=`, `wrt=("A",)`, `grad_output=`, `dtype="float32"`, `defines={"x": 3.0}`
         (values that replace what the program assigns), `folder=` and `allow_read=` of files,
         `max_memory=`, `max_steps=`, `max_depth=`, `nan=`, `backward=False`, `write=` (a function
-        that gets what is printed), `profile=`; `isolate=True` or `timeout=` seconds, in a
+        that gets what is printed), `profile=`, `plan=`; `isolate=True` or `timeout=` seconds, in a
         process of its own.
 
     Returns:
         The document of `autodiff run --format json` as data: `file`, `status`, `loss`, `tensors`
         (name -> `shape`, `dtype`,
         `requires_grad`, `is_leaf`, `grad_fn`, `value`, `grad`), `scalars`, `stdout`; arrays stay
-        NumPy arrays. With `profile=True` also a `profile` (`engine.profile.Profile`).
+        NumPy arrays. With `profile=True` or `plan=True` also a `profile` (`engine.profile.Profile`)
+        or a `plan` (`engine.describe.PlanData`).
 
     Raises:
         AutodiffError: what the program or its data did wrong.
@@ -190,6 +191,7 @@ def run(program: Program, **options: Any) -> Results:
         "scalars": dict(report.scalars),
         "stdout": report.stdout,
         **({"profile": report.profile} if report.profile is not None else {}),
+        **({"plan": report.plan} if report.plan is not None else {}),
     }
     return Results(found, source)
 

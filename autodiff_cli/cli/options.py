@@ -238,6 +238,8 @@ RUN_OPTIONS = (
            "curve: to -o FILE.png or .svg, else on the terminal."),
     Option(("--profile",), "profile", "Measure time and bytes of each expression, forward and "
            "backward."),
+    Option(("--plan",), "plan", "Show how the last big evaluation was run: groups, tiles, threads, "
+           "memory; with -v the code."),
     Option(("--asserts",), "asserts", "Print the results as assertions."),
     Option(("-p", "--precision"), "precision", "Significant digits in tables.", "N",
            whole(1, 17), 6),
@@ -281,7 +283,7 @@ SECTIONS = {
         "precision", "max_elements", "sci", "color", "diagnostics", "quiet", "verbose",
     ),
     "Engine": (
-        "engine", "scheduler", "workers", "chunk", "profile", "max_memory", "max_steps",
+        "engine", "scheduler", "workers", "chunk", "profile", "plan", "max_memory", "max_steps",
         "max_depth", "allow_read", "timeout", "debug",
     ),
 }  # fmt: skip

@@ -124,12 +124,13 @@ def _watched(names: list[str | None], env: Environment, make: Callable[[], Runne
 # Settings where a command has no option for them.
 DEFAULTS = {
     "format": "auto", "max_elements": 64, "nan": "ignore", "precision": 6, "sci": False, "wrt": (),
-    "grad_output": None, "no_backward": False, "profile": False,
+    "grad_output": None, "no_backward": False, "profile": False, "plan": False,
 }  # fmt: skip
 CLUSTER = ("scheduler", "workers", "chunk", "max_memory")
 # Options that the session has too.
 SAME = (
     "loss", "wrt", "grad_output", "dtype", "max_memory", "max_steps", "max_depth", "nan", "profile",
+    "plan",
 )  # fmt: skip
 
 

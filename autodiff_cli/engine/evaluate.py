@@ -55,7 +55,7 @@ def evaluate(targets: list[Node], last: bool = False) -> None:
             run_few(order)
             return
         if observer is not None:
-            observer.count()
+            observer.small(order, targets)
         if once:
             run(order, targets, last)
             return
@@ -66,7 +66,7 @@ def evaluate(targets: list[Node], last: bool = False) -> None:
         return
     if not run_planned(order, targets, last):
         if observer is not None:
-            observer.count()
+            observer.unplanned(order, targets)
         run(order, targets, last)
 
 

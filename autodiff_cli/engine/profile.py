@@ -19,10 +19,10 @@ from ..graph import op as ops
 from ..graph.node import Node, tick
 from ..graph.state import STATE
 from . import evaluate as evaluation
-from .fused.tiles import Tiled
-from .fused.writer import Member, Writer
+from .fused import groups
+from .plan.describe import Described, DescribedTiled, PlanData, describe
 from .plan.resident_plan import Fixed
-from .plan.schedule import Plan, Step
+from .plan.schedule import Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +71,25 @@ class Line:
 
 
 class Observer:
-    """Times what is evaluated. `inside`: an evaluation runs; `parsing` is noted by who parses."""
+    """Times what is evaluated; when `plans` are wanted, keeps the one of the last big evaluation,
+    else the one that ran the most nodes. `inside`: an evaluation runs; `parsing` is noted by who
+    parses."""
 
-    def __init__(self) -> None:
+    def __init__(self, plans: bool) -> None:
+        self.plans = plans
         self.inside = False
         self.parsing = 0.0
         self.evaluations = 0
         self._counted = False
         self._engine = 0.0
+        self._own = 0.0  # seconds that went into plans nobody runs
         self._lines: dict[Any, Line] = {}
         self._passes: list[int] = []  # where backward passes begin and end, in numbers of nodes
         self._depth = 0
+        self._plan: Described | None = None
+        self._how = "plan"
+        self._longest = 0
+        self._big = False
 
     # -- what the engine and reverse mode tell ----------------------------------------------------
 
@@ -130,10 +138,18 @@ class Observer:
         """Plans are used again only for the same expressions."""
         return self, key, tuple([id(self.line(node.span, node.seq)) for node in order])
 
-    def count(self) -> None:
-        """A plan runs, or nodes one after the other."""
-        self.evaluations += not self._counted
-        self._counted = True
+    def small(self, order: list[Node], targets: list[Node]) -> None:
+        """An evaluation of nothing big begins; its plan is of use if there is none to show."""
+        self._count()
+        if not self._big and len(order) > self._longest:
+            self._longest = len(order)
+            self._would_be(order, targets)
+
+    def unplanned(self, order: list[Node], targets: list[Node]) -> None:
+        """A big evaluation begins that has no plan."""
+        self._count()
+        self._big = True
+        self._would_be(order, targets)
 
     def compute(self, node: Node) -> Any:
         """The value of a node, timed."""
@@ -147,7 +163,7 @@ class Observer:
         self.line(node.span, node.seq).add(seconds, made)
         return value
 
-    def plan(self, order: list[Node], inputs: list[Node], targets: list[Node]) -> Plan:
+    def plan(self, order: list[Node], inputs: list[Node], targets: list[Node]) -> Described:
         """A plan that notes what its kernels take."""
         with self.running():
             return TimedPlan(self, order, inputs, targets)
@@ -163,10 +179,37 @@ class Observer:
             found = self._lines[key] = Line(span, backward)
         return found
 
+    def ran(self, plan: TimedPlan) -> None:
+        """A plan runs."""
+        self._count()
+        plan.work += plan.nodes
+        if plan.big or (not self._big and plan.work >= self._longest):
+            self._big = self._big or plan.big
+            self._longest = plan.work
+            self._plan, self._how = plan, "plan"
+
+    def _count(self) -> None:
+        self.evaluations += not self._counted
+        self._counted = True
+
+    def _would_be(self, order: list[Node], targets: list[Node]) -> None:
+        """Keep the plan of what runs node by node."""
+        if not self.plans:
+            return
+        start = perf_counter()
+        wanted = [node for node in dict.fromkeys(targets) if node.value is None]
+        self._plan, self._how = Described(order, [], wanted), "nodes"
+        self._own += perf_counter() - start
+
     # -- results ----------------------------------------------------------------------------------
+
+    def described(self) -> PlanData | None:
+        """The plan that is shown; None when nothing was evaluated."""
+        return None if self._plan is None else describe(self._plan, self.is_backward, self._how)
 
     def profile(self, seconds: float) -> Profile:
         """Where the time went, of `seconds` in all."""
+        seconds, engine = seconds - self._own, self._engine - self._own
         lines = [line for line in self._lines.values() if line.calls]
         lines.sort(key=lambda line: -line.seconds)
         kernels = sum(line.seconds for line in lines)
@@ -181,8 +224,8 @@ class Observer:
             seconds,
             kernels,
             self.parsing,
-            max(0.0, seconds - self.parsing - self._engine),
-            max(0.0, self._engine - kernels),
+            max(0.0, seconds - self.parsing - engine),
+            max(0.0, engine - kernels),
             self.evaluations,
         )  # fmt: skip
 
@@ -192,18 +235,10 @@ class Observer:
             del evaluation.PLANS[key]
 
 
-class TimedTiled(Tiled):
+class TimedTiled(DescribedTiled):
     """A group that notes what it takes; `shares` are parts of one, by line."""
 
-    members: list[Member]
-    made: list[tuple[Any, int, int]]  # (span, seq, bytes) of what leaves the group
     shares: list[tuple[Line, float, int, int]]
-
-    def _compile(self, writer: Writer, wanted: list[Node]) -> None:
-        self.members = writer.members
-        made = (*wanted, *writer.finals)
-        self.made = [(x.span, x.seq, x.numel * x.dtype.itemsize) for x in made]
-        super()._compile(writer, wanted)
 
     def share(self, line: Callable[[Any, int], Line]) -> None:
         """Find out whose time the group's is."""
@@ -241,30 +276,27 @@ class Clock:
         return value
 
 
-class TimedPlan(Plan):
-    """A plan with clocks."""
+class TimedPlan(Described):
+    """A plan with clocks. `big`: it has a group, or was made for the sake of big arrays."""
 
     tiled = TimedTiled
 
     def __init__(
         self, observer: Observer, order: list[Node], inputs: list[Node], targets: list[Node]
     ):
-        self._lines: dict[int, Line] = {}  # of kernels, by the registers of their results
-        self.observer = observer
         super().__init__(order, inputs, targets)
+        self.observer = observer
+        self.nodes = len(order)
+        self.work = 0  # nodes, in all runs
+        self.big = any(node.shape and node.numel >= groups.FUSE_FROM for node in order)
         self.clocks: list[tuple[Step, Clock]] = []
         for step in self.steps:
             if isinstance(step, TimedTiled):
                 step.share(observer.line)
             elif isinstance(step, Step) and step.name != "output":
-                clock = Clock(step.kernel, self._lines[step.result], not step.bytes)
-                self.clocks.append((step, clock))
+                line = observer.line(step.span, self.details[step.result].seq)
+                self.clocks.append((step, Clock(step.kernel, line, not step.bytes)))
         self._wind(True)
-
-    def _add(self, node: Node) -> None:
-        super()._add(node)
-        if node.op is not ops.OUTPUT:
-            self._lines[self._at(node)] = self.observer.line(node.span, node.seq)
 
     def _wind(self, timed: bool) -> None:
         for step, clock in self.clocks:
@@ -272,7 +304,7 @@ class TimedPlan(Plan):
 
     def run(self, arrays: list[Any], own: bool = False) -> list[Any]:
         with self.observer.running():
-            self.observer.count()
+            self.observer.ran(self)
             return super().run(arrays, own)
 
     def _fix(self, arrays: list[Any]) -> Fixed | None:
@@ -318,10 +350,10 @@ def fresh(value: Any, args: Any) -> int:
 
 
 @contextmanager
-def observing() -> Iterator[Observer]:
+def observing(plans: bool = False) -> Iterator[Observer]:
     """An observer of everything that is evaluated meanwhile."""
     before = STATE.observer
-    observer = STATE.observer = Observer()
+    observer = STATE.observer = Observer(plans)
     try:
         yield observer
     finally:

@@ -37,12 +37,13 @@ def enveloped(schema: str, found: Any, body: Callable[[], dict[str, Any]]) -> di
     return result
 
 
-def document(report: Report) -> dict[str, Any]:
-    """The report as data for `json.dumps`; nothing is left out or shortened."""
-    return enveloped(SCHEMA, report, lambda: _body(report))
+def document(report: Report, plan: bool = False) -> dict[str, Any]:
+    """The report as data for `json.dumps`; nothing is left out or shortened. `plan`: it was asked
+    for."""
+    return enveloped(SCHEMA, report, lambda: _body(report, plan))
 
 
-def _body(report: Report) -> dict[str, Any]:
+def _body(report: Report, plan: bool) -> dict[str, Any]:
     result: dict[str, Any] = {
         "loss": report.loss,
         "tensors": {name: picked(record, *RECORD) for name, record in report.tensors.items()},
@@ -62,6 +63,10 @@ def _body(report: Report) -> dict[str, Any]:
         from .profile import profile_data
 
         result["profile"] = profile_data(report.profile)
+    if plan:
+        from .plan import plan_data
+
+        result["plan"] = plan_data(report.plan)
     return result
 
 
@@ -74,9 +79,9 @@ def problem(diagnostic: Diagnostic) -> dict[str, Any]:
     }
 
 
-def dump(report: Report) -> str:
+def dump(report: Report, plan: bool = False) -> str:
     """The document as one line, with its line end."""
-    return dumped(document(report))
+    return dumped(document(report, plan))
 
 
 def picked(item: Any, *names: str) -> dict[str, Any]:

@@ -101,14 +101,14 @@ def titled(title: str, parts: list[str], width: int) -> list[StyledLine]:
 
 
 def wrapped(
-    head: str, parts: list[str], width: int, style: str, indent: int = 1
+    head: str, parts: list[str], width: int, style: str, indent: int = 1, separator: str = ","
 ) -> list[StyledLine]:
     """`head part, part, part`, on as many lines as it takes."""
     lines: list[str] = []
     line = " " * indent + head
     empty = not head
     for at, part in enumerate(parts):
-        part += "," if at < len(parts) - 1 else ""
+        part += separator if at < len(parts) - 1 else ""
         if not empty and text_width(line) + 1 + text_width(part) > width:
             lines.append(line)
             line, empty = " " * (indent + 2), True

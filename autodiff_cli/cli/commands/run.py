@@ -40,7 +40,7 @@ COMMAND = Command(
 )  # fmt: skip
 
 
-WIDTH = 120  # cells of profiles where there is no terminal
+WIDTH = 120  # cells of plans and profiles where there is no terminal
 
 
 class Run(Runner):
@@ -152,7 +152,7 @@ class Run(Runner):
         if self.form == "json":
             from ...render.document import dump
 
-            self.emit(dump(report))
+            self.emit(dump(report, self.values["plan"]))
             return True
         if report.error is not None:
             return True
@@ -182,22 +182,29 @@ class Run(Runner):
         return True
 
     def _measured(self, report: Report) -> bool:
-        """The profile, after the results."""
-        if report.profile is None:
+        """The plan and the profile, after the results."""
+        values, env = self.values, self.env
+        if not (values["plan"] or values["profile"]):
             return True
         from ...render.plain import comments
+        from ...render.plan import plan_lines
         from ...render.profile import profile_lines
 
         rich = self.form == "rich"
         width = self.look().width if rich else WIDTH
-        lines = profile_lines(report.profile, report.file, width, self.values["all"])
-        if rich:
-            self.env.write("\n")
-            self.page().lines(lines)
-        elif self.to_file and not str(self.out).lower().endswith(".txt"):
-            self.env.write(comments(lines, False))
-        else:
-            self.emit(comments(lines, self.plain_color))
+        parts = []
+        if values["plan"]:
+            parts.append(plan_lines(report.plan, width, values["all"], values["verbose"]))
+        if report.profile is not None:
+            parts.append(profile_lines(report.profile, report.file, width, values["all"]))
+        for lines in parts:
+            if rich:
+                env.write("\n")
+                self.page().lines(lines)
+            elif self.to_file and not str(self.out).lower().endswith(".txt"):
+                env.write(comments(lines, False))
+            else:
+                self.emit(comments(lines, self.plain_color))
         return True
 
     def _plots(self, report: Report) -> bool:

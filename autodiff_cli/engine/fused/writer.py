@@ -39,9 +39,10 @@ def cost_of(function: Any) -> float:
 
 
 class Member(NamedTuple):
-    """A node of a group as profiles remember it: `seq` tells when it was made, `cost` are
-    nanoseconds of one thread."""
+    """A node of a group as plans remember it: `seq` tells when it was made, `cost` are nanoseconds
+    of one thread."""
 
+    name: str
     span: Any
     seq: int
     cost: float
@@ -92,11 +93,16 @@ class Writer:
         self.inputs: list[tuple[Node, Ref]] = []
         self.finals: dict[Node, str] = {}
         self.cost = 0.0
+        self.flops = 0
         self.members: list[Member] = []
         for node in group.members:
             cost = self.cost
             self._write(node)
-            self.members.append(Member(node.span, node.seq, self.cost - cost))
+            self.members.append(Member(node.op.name, node.span, node.seq, self.cost - cost))
+
+    def _spend(self, cost: float, elements: int) -> None:
+        self.cost += cost * elements
+        self.flops += elements
 
     # -- names ------------------------------------------------------------------------------------
 
@@ -224,7 +230,7 @@ class Writer:
     def _untraced(self, node: Node, kernel: Callable[..., Any], numbers: list[Any]) -> Ref:
         refs = [x for x in numbers if type(x) is Ref]
         rows, rest = _common(refs)
-        self.cost += UNTRACED * self._elements(rows, rest)
+        self._spend(UNTRACED, self._elements(rows, rest))
         texts = [x.name if type(x) is Ref else self._global(x) for x in numbers]
         return self._call(f"{self._global(kernel)}({', '.join(texts)})", refs, rows, rest, node)
 
@@ -244,7 +250,7 @@ class Writer:
             if picked is not None:
                 return picked
         cost = cost_of(function)
-        self.cost += cost * self._elements(rows, rest)
+        self._spend(cost, self._elements(rows, rest))
         listed = ", ".join(texts)
         if hasattr(function, "nout"):  # a ufunc, or called like one
             result = self._new(rows, rest, instruction.dtype)
@@ -275,7 +281,7 @@ class Writer:
         names = [x.name if type(x) is Ref else self._global(x) for x in used]
         text = f"{self._global(function)}({', '.join([mask.name, *names])}"
         self.lines.append(Line(text, [mask, *refs], result, node, into=True))
-        self.cost += bitwise_where.COST * self._elements(rows, rest)
+        self._spend(bitwise_where.COST, self._elements(rows, rest))
         return result
 
     def _elements(self, rows: bool, rest: Shape) -> int:
@@ -306,14 +312,14 @@ class Writer:
             else:
                 texts.append(self._global(arg - self.depth + 1 if i == at else arg))
         rest = node.shape[self.depth :]
-        self.cost += UNTRACED * self._elements(True, rest)
+        self._spend(UNTRACED, self._elements(True, rest))
         text = f"{self._global(node.op.kernel)}({', '.join(texts)})"
         return self._call(text, refs, True, rest, node)
 
     def _reduction(self, node: Node) -> None:
         x = self.chosen.get(node.inputs[0], node.inputs[0])
         ref = self._wide(self._ref(x), x.shape[self.depth :], node)
-        self.cost += REDUCED * self._elements(True, ref.rest)
+        self._spend(REDUCED, self._elements(True, ref.rest))
         dims = reduced_dims(node)
         partial = node in self.group.partials
         inner = tuple(d - self.depth + 1 for d in dims if d >= self.depth)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from ...engine.plan.describe import PlanData
     from ...engine.profile import Profile
     from ...errors import AutodiffError
     from ...graph.node import Node
@@ -29,9 +30,9 @@ class Options:
     `defines`: `(name, text, add)` of `-D name=text`, `add` for `-D +name=text`; `wrt`: names
     (globs) that are differentiated; `grad_output`: expression text of the upstream gradient;
     `folder`: where `load` reads, by default the folder of the program's file; `write`: receives
-    what `print` writes, as it is written; `profile`: measure the run; `cluster`
-    (`engine.rows.cluster.Cluster`) has arrays of more rows than fit into memory; `opened`:
-    what is taken of such a file (None: it is read whole).
+    what `print` writes, as it is written; `profile` and `plan`: measure the run, describe the plan
+    of its last big evaluation; `cluster` (`engine.rows.cluster.Cluster`) has arrays of more
+    rows than fit into memory; `opened`: what is taken of such a file (None: it is read whole).
     """
 
     loss: str | None = None
@@ -48,6 +49,7 @@ class Options:
     backward: bool = True
     write: Callable[[str], Any] | None = None
     profile: bool = False
+    plan: bool = False
     cluster: Any = None
     opened: Callable[[str, str | None], Any] | None = None
 
@@ -108,6 +110,7 @@ class Report(Ended):
     shown: str | None = None
     snippet: bool = False
     profile: Profile | None = None
+    plan: PlanData | None = None
     blocked: dict[str, Any] = field(default_factory=dict)
 
     def fail(self, error: AutodiffError) -> None:

@@ -560,7 +560,7 @@ def calls_backward(tree: syntax.Module) -> bool:
 
 def run_program(source: Source, options: Options) -> Report:
     """Run one program and report; see `session.run`."""
-    if options.profile:
+    if options.profile or options.plan:
         from .profiled_program import run_measured
 
         return run_measured(source, options)
