@@ -85,8 +85,8 @@ class Pass:
             end = True
             op = node.op
             if op is LEAF or op is OUTPUT:
-                same = node.args if op is OUTPUT else node.args[0]
-                if same is not None:
+                same = node.args if op is OUTPUT else (node.args[0], node.dtype)
+                if op is OUTPUT or same[0] is not None:
                     first = firsts.setdefault(same, node)
                     if node.seq < first.seq:
                         firsts[same] = node
@@ -118,12 +118,12 @@ class Pass:
         """The oldest node that the pass meets of a leaf, or of one of several results; other nodes
         as they are.
 
-        A leaf that was changed in place has several nodes and one gradient; a rule reads results
-        through nodes of its own.
+        A leaf that was changed in place has several nodes and one gradient, one for each dtype that
+        it had; a rule reads results through nodes of its own.
         """
         op = node.op
         if op is LEAF:
-            return self.firsts.get(node.args[0], node)
+            return self.firsts.get((node.args[0], node.dtype), node)
         return self.firsts.get(node.args, node) if op is OUTPUT else node
 
     def give(self, node: Node, g: Node) -> None:

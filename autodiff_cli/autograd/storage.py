@@ -80,6 +80,7 @@ class Storage:
 
     def put(self, node: Node) -> None:
         """Hold other values."""
+        node.handle = node.handle or self.node.handle
         self.node = node
         self.version += 1
         if self.content is not None:

@@ -15,7 +15,7 @@ from weakref import ref
 import numpy as np
 
 from ..errors import fault, refused
-from ..graph.dtypes import is_float
+from ..graph.dtypes import SCALAR_NAMES, SCALAR_TYPES, is_float
 from ..graph.node import Node
 from ..graph.op import LEAF, OUTPUT, PLACEHOLDER, cast, constant, known, leaf, value_of
 from ..graph.registry import F
@@ -82,6 +82,18 @@ class GradSlot(AccumulateGrad):
         else:
             with grad_mode(create_graph):
                 self.grad = Tensor(F.add(grad.node, g))
+
+
+_OTHER_SIZE = (
+    "of size '{}' to a tensor of size '{}'. Please ensure that the gradient and the tensor are the "
+    "same size"
+)
+_OTHER_DTYPE = (
+    "with dtype '{}' to a tensor with grad_dtype '{}'. The gradient must match the tensor's "
+    "grad_dtype (defaults to the tensor's dtype). You can set the tensor's grad_dtype attribute "
+    "with a specific dtype, or None to allow any dtype. Set grad_dtype with caution. Diverging the "
+    "dtypes of a tensor and its gradient may break downstream systems that assume they match."
+)
 
 
 class Unkept(AccumulateGrad):
@@ -238,7 +250,13 @@ class Tensor:
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
         if value is not None and (value.shape != self.shape or value.dtype != self.dtype):
-            raise fault("E308 gradient-shape-dtype", self.shape, self.dtype.name, value)
+            words = _OTHER_SIZE.format(list(value.shape), list(self.shape))
+            if value.dtype != self.dtype:
+                kinds = SCALAR_NAMES[value.dtype.name], SCALAR_TYPES[self.dtype.name]
+                words = _OTHER_DTYPE.format(*kinds)
+            raise fault(
+                "E308 gradient-shape-dtype", self.shape, self.dtype.name, value, words=words
+            )
         if self.accumulator is None:
             self.accumulator = AccumulateGrad()
         self.accumulator.grad = value

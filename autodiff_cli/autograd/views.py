@@ -321,9 +321,16 @@ def _written_by_places(whole: Node, steps: tuple[Step, ...], value: Node) -> Nod
 def base_of(view: Tensor) -> Tensor | None:
     """The tensor that a view looks at, through all views between; None for what is no view."""
     storage = view.storage
-    if storage is None or view.steps.cut == view.steps.count:
+    if storage is None and shows_another(view.looked_at):
+        return type(view)(view.looked_at.args[0])
+    steps: Steps | None = view.steps
+    if getattr(view, "forbids", "") and steps is not None:
+        steps = steps.before  # the last gives it a history of its own
+    elif view.steps.cut == view.steps.count:
         return None
-    steps = view.steps.until_cut()
+    if storage is None or steps is None:
+        return None
+    steps = steps.until_cut()
     whole = storage.seen_through(steps)
     shown = None if whole.handle is None else whole.handle()
     if shown is not None and shown.storage is storage:

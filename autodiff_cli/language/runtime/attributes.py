@@ -22,7 +22,7 @@ from ...errors import AutodiffError, fail, fault, refused
 from ...graph.dtypes import SCALAR_TYPES, is_float
 from ...graph.node import Node
 from ...graph.op import LEAF, OUTPUT, Op, cast, constant, known, number, value_of
-from ...graph.params import check_device, to_tensor
+from ...graph.params import check_device, to_tensor, type_name
 from ...graph.registry import F
 from ...graph.state import STATE, taken_out
 from ...graph.strides import is_contiguous
@@ -302,7 +302,7 @@ def _set_tensor_attribute(tensor: Tensor, name: str, new: Any) -> None:
         if isinstance(new, list | int | float) and not STATE.python:
             new = Tensor(cast(to_tensor(new), tensor.dtype))
         if new is not None and not isinstance(new, Tensor):
-            raise misfit("a gradient is a tensor or None, not", new, "assign None to clear it")
+            raise fault("E208 gradient-assigned-tensor-none", kind_of(new), type_name(new))
         tensor.grad = new
     elif name == "data":
         if not isinstance(new, Tensor):
@@ -361,7 +361,7 @@ def inside(name: str) -> AutodiffError:
 
 
 def _detach_(tensor: Tensor) -> Tensor:
-    if tensor.steps and not tensor.steps.cut:
+    if base_of(tensor) is not None:
         raise fault("E411 view-cannot-detached-place")
     tensor.forget_history()
     return tensor

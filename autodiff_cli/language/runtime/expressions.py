@@ -16,7 +16,7 @@ from ...source import Span
 from ..errors.operand_labels import placed, placed_comparison, placed_index
 from ..syntax import tree as syntax
 from ..values.dialect import kind_of
-from ..values.formatting import formatted, in_ascii, represent, text
+from ..values.formatting import converted, formatted
 from ..values.functions import Parameters
 from ..values.operations import compare, iterate, truth, unary
 from ..values.providers import from_above, late
@@ -372,20 +372,15 @@ def _joined(tree: syntax.JoinedStr, context: Context) -> Run:
 def _formatted(tree: syntax.FormattedValue, context: Context) -> Run:
     value_run = compile_expression(tree.value, context)
     spec_run = None if tree.format_spec is None else compile_expression(tree.format_spec, context)
-    conversion = tree.conversion
     debug = tree.debug_text or ""
+    conversion = tree.conversion or ("r" if debug and spec_run is None else None)
     span = tree.value.span
 
     def run(scope: Scope) -> str:
         value = value_run(scope)
         STATE.span = span
         try:
-            if conversion == "a":
-                value = in_ascii(value)
-            elif conversion == "r" or (debug and spec_run is None and conversion is None):
-                value = represent(value)
-            elif conversion == "s":
-                value = text(value)
+            value = converted(value, conversion)
             return debug + formatted(value, "" if spec_run is None else spec_run(scope))
         except AutodiffError as error:
             raise placed(error, span) from None

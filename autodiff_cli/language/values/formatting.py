@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import builtins
 import re
+from _string import formatter_field_name_split  # type: ignore[import-not-found]
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
+from string import Formatter
 from textwrap import indent
 from types import MethodType
 from typing import Any
@@ -382,39 +384,53 @@ class _Number(_Shown):
         return float(self.number)
 
 
-_FIELD = re.compile(r"\{\{|\}\}|\{(\w*)(?:!([rs]))?(?::([^{}]*))?\}|\{|\}")
+class _Fields(Formatter):
+    """Fields of `template.format(...)`, as Python reads them; what they name is the language's."""
+
+    def get_value(self, key: int | str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        if isinstance(key, int) and key >= len(args):
+            raise fault("E210 format-string-needs-argument", len(args), name=key)
+        if isinstance(key, str) and key not in kwargs:
+            raise fault("E210 format-string-names", name=key)
+        return args[key] if isinstance(key, int) else kwargs[key]
+
+    def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        first, rest = formatter_field_name_split(field_name)
+        value = self.get_value(first, args, kwargs)
+        for is_attribute, name in rest:
+            path = "runtime.attributes.get_attribute" if is_attribute else "values.subscripts.index"
+            value = from_above(path)(value, name)
+        return value, first
+
+    def convert_field(self, value: Any, conversion: Any) -> Any:
+        return converted(value, conversion)
+
+    def format_field(self, value: Any, format_spec: str) -> Any:
+        return formatted(value, format_spec)
+
+
+def converted(value: Any, conversion: str | None) -> Any:
+    """What `!r`, `!s` or `!a` in a field makes of a value."""
+    if conversion is None:
+        return value
+    if conversion not in _CONVERSIONS:
+        raise ValueError(f"Unknown conversion specifier {conversion}")
+    return _CONVERSIONS[conversion](value)
+
+
+_CONVERSIONS = {"r": represent, "s": text, "a": in_ascii}
 
 
 def str_format(template: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`template.format(...)` with plain fields: `{}`, `{0}`, `{name}`, `!r` and a spec."""
-    made = later(lambda *v: str_format(template, v, kwargs), args)
+    """`template.format(...)`."""
+    count, names = len(args), list(kwargs)
+    given = (*args, *kwargs.values())
+    made = later(
+        lambda *v: str_format(template, v[:count], dict(zip(names, v[count:], strict=True))), given
+    )
     if made is not None:
         return made
-    automatic = [0]
-    ways: set[bool] = set()  # fields with and without a number
-
-    def replace(match: re.Match[str]) -> str:
-        whole = match.group()
-        if whole in ("{{", "}}"):
-            return whole[0]
-        if whole in ("{", "}"):
-            raise fault("E208 format-string-field-not", template[:60])
-        name, conversion, spec = match.groups()
-        if not name or name.isdigit():
-            ways.add(bool(name))
-            if len(ways) > 1:
-                raise fault("E208 format-string-mixes")
-        if name == "":
-            name = str(automatic[0])
-            automatic[0] += 1
-        if name.isdigit():
-            if int(name) >= len(args):
-                raise fault("E210 format-string-needs-argument", len(args), name=name)
-            value = args[int(name)]
-        elif name in kwargs:
-            value = kwargs[name]
-        else:
-            raise fault("E210 format-string-names", name=name)
-        return formatted(represent(value) if conversion == "r" else value, spec or "")
-
-    return _FIELD.sub(replace, template)
+    try:
+        return _Fields().vformat(template, args, kwargs)
+    except ValueError as error:
+        raise fault("E208 format-string-field-not", template[:60], error) from None

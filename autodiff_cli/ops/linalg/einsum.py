@@ -5,6 +5,7 @@ All are movement around a matrix product.
 
 from __future__ import annotations
 
+import re
 from string import ascii_letters
 
 from ...errors import fail, fault
@@ -172,19 +173,29 @@ def _letters(node):
     return "".join(ascii_letters[int(i)] for i in numbers)
 
 
+_UNKNOWN = "does not appear in the equation for any input operand"
+
+
 def _parsed(equation, operands):
     """Names of dims of every operand and of the result; dims under `...` are called -1, -2, ..."""
+    if bad := re.search(r"[^a-zA-Z,. ]", equation.replace("->", "..", 1)):
+        raise fault("E205 einsum-equation-contains", equation, bad[0], at=bad.start())
     text = equation.replace(" ", "")
     left, arrow, right = text.partition("->")
     parts = left.split(",")
     if len(parts) != len(operands):
-        raise fault("E205 einsum-equation-operands", equation, len(parts), len(operands))
+        words = "fewer" if len(parts) > len(operands) else "more"
+        raise fault("E205 einsum-equation-operands", equation, len(parts), len(operands), words)
     inputs = []
     for at, (part, x) in enumerate(zip(parts, operands, strict=True)):
         before, dots, after = part.partition("...")
         hidden = x.ndim - len(before) - len(after)
         if hidden < 0 or (hidden and not dots):
-            raise fault("E308 einsum-operand-shape", at, x, part, len(before) + len(after))
+            words, end = "does not match", " and no ellipsis was given"
+            if dots:
+                words, end = "is more than", ""
+            number = len(before) + len(after)
+            raise fault("E308 einsum-operand-shape", at, x, part, number, words=words, end=end)
         inputs.append((*before, *range(-hidden, 0), *after))
     most = max(-min((c for c in names if isinstance(c, int)), default=0) for names in inputs)
     if arrow:
@@ -195,11 +206,13 @@ def _parsed(equation, operands):
         result = (*range(-most, 0), *sorted(c for c in set(every) if every.count(c) == 1))
     known = {c for names in inputs for c in names}
     for c in (*known, *result):
-        if isinstance(c, str) and not (c.isascii() and c.isalpha()):
-            raise fault("E205 einsum-equation-contains", equation, c)
+        if c == ".":
+            raise fault("E205 einsum-equation-contains", equation, c, at=equation.index(c))
         if c not in known or result.count(c) > 1:
-            why = "appears twice" if c in known else "is not in any operand"
-            raise fault("E205 einsum-equation-result", equation, c, why)
+            why, words = "is not in any operand", _UNKNOWN
+            if c in known:
+                why, words = "appears twice", "appears more than once in the output"
+            raise fault("E205 einsum-equation-result", equation, c, why, words=words)
     return inputs, result
 
 
