@@ -84,7 +84,7 @@ class Module(Object):
 
     def read(self, name: str) -> Any:
         for table in (self.parameters, self.modules, self.buffers):
-            if name in table and name not in self.fields:
+            if name in table and name not in self.fields and name not in self.cls.flat:
                 return table[name]
         return super().read(name)
 

@@ -42,7 +42,7 @@ def _wraps(wrapped: Any, **options: Any) -> Builtin:
         if name is not None and hasattr(function, "name"):
             function.name = name
         if isinstance(function, UserFunction):
-            doc = {"__doc__": function_fact(origin, "__doc__")}
+            doc = {"__doc__": function_fact(origin, "__doc__"), "__wrapped__": wrapped}
             kept = getattr(origin, "fields", None) or {}
             function.fields = {**(function.fields or {}), **kept, **doc}
         return function

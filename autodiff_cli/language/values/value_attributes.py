@@ -284,13 +284,13 @@ _BOUND_METHOD: dict[str, Getter] = {
 
 def function_fact(function: Any, name: str) -> Any:
     """What programs may read of a function besides what they keep in it; None where it has none."""
+    kept = getattr(function, "fields", None) or {}
+    if name in kept:
+        return kept[name]
     if name in ("__name__", "__qualname__"):
         return function.name.rpartition(".")[2]
     if name == "__module__":
         return "__main__"
-    kept = getattr(function, "fields", None) or {}
-    if name in kept:
-        return kept[name]
     tree = getattr(getattr(function, "params", None), "tree", None)
     body = getattr(tree, "body", None)
     first = body[0] if isinstance(body, list) and body else None
