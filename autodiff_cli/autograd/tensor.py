@@ -17,7 +17,7 @@ import numpy as np
 from ..errors import fault, refused
 from ..graph.dtypes import SCALAR_NAMES, SCALAR_TYPES, is_float
 from ..graph.node import Node
-from ..graph.op import LEAF, OUTPUT, PLACEHOLDER, cast, constant, known, leaf, value_of
+from ..graph.op import LEAF, OUTPUT, PLACEHOLDER, batched, cast, constant, known, leaf, value_of
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode, taken_out
 from ..graph.walk import walk
@@ -596,7 +596,7 @@ def _check_captured(old: Node, new: Node) -> None:
     any change of such a tensor in a function that is differentiated."""
     if old.seq < STATE.opened:
         raise fault("E203 function-differentiated-cannot-change")
-    if old.seq < STATE.batching and not known(new):
+    if STATE.batching and not batched(old) and not known(new):
         raise fault("E203 inside-vmap-tensor-outside")
 
 

@@ -147,10 +147,11 @@ class Marks:
     a change through `.data`; `results`: those of its several results that were overwritten;
     `detached`: that change, where it was detached in place; `context`: what a program
     attached to the backward function (hooks, metadata); `name`: what that is called here, when not
-    by the op's own name.
+    by the op's own name; `batched`: whether it was made for each example that `vmap` maps over.
     """
 
     __slots__ = (
+        "batched",
         "context",
         "detached",
         "freed",
@@ -174,6 +175,7 @@ class Marks:
         self.detached: Any = None
         self.context: Any = None
         self.name = ""
+        self.batched = False
 
 
 # What all nodes share of which nothing else is to be said than that a backward used them up; only

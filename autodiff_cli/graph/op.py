@@ -6,7 +6,7 @@ nodes, defaults are filled in. Kinds tell the engine what it may do with an op.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -421,8 +421,20 @@ def known(node: Node) -> bool:
     since = STATE.batching
     if not since or node.value is not None:
         return True
-    behind = walk([node], lambda n: n.inputs if n.seq > since and n.value is None else ())
-    return all(n.op is not PLACEHOLDER for n in behind)
+    return all(n.op is not PLACEHOLDER for n in _behind(node))
+
+
+def batched(node: Node) -> bool:
+    """Whether a node has values of its own for each example that `vmap` maps over, be they equal:
+    `zeros_like(example)` has."""
+    return any(
+        n.op is PLACEHOLDER or (n.marks is not None and n.marks.batched) for n in _behind(node)
+    )
+
+
+def _behind(node: Node) -> Iterator[Node]:
+    since = STATE.batching
+    return walk([node], lambda n: n.inputs if n.seq > since and n.value is None else ())
 
 
 def decisive(name: str, node: Node) -> Any:

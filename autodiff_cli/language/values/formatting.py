@@ -6,6 +6,7 @@ Everything is bounded: a width, a precision or a nested value that would make en
 from __future__ import annotations
 
 import builtins
+import itertools
 import re
 from _string import formatter_field_name_split  # type: ignore[import-not-found]
 from collections import Counter, OrderedDict, defaultdict, deque
@@ -386,6 +387,24 @@ class _Number(_Shown):
 
 class _Fields(Formatter):
     """Fields of `template.format(...)`, as Python reads them; what they name is the language's."""
+
+    def __init__(self) -> None:
+        self.count = itertools.count()
+        self.ways: list[str] = []  # how fields are numbered
+
+    def parse(self, format_string: str) -> Any:
+        for text, name, spec, conversion in super().parse(format_string):
+            if name is not None and name[:1] in ("", ".", "["):
+                self._numbered("automatic field numbering")
+                name = f"{next(self.count)}{name}"
+            elif name is not None and name[0].isdigit():
+                self._numbered("manual field specification")
+            yield text, name, spec, conversion
+
+    def _numbered(self, way: str) -> None:
+        self.ways.append(way)
+        if way != self.ways[0]:
+            raise ValueError(f"cannot switch from {self.ways[0]} to {way}")
 
     def get_value(self, key: int | str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         if isinstance(key, int) and key >= len(args):

@@ -16,7 +16,7 @@ from ...errors import fail, fault
 from ...graph.declare import Any, Dtype, Ints, Scalar, Size, Tensor, function, opaque
 from ...graph.dtypes import BOOL, FLOAT64, INT64, is_float
 from ...graph.node import Node
-from ...graph.op import Op, cast
+from ...graph.op import Op, batched, cast
 from ...graph.params import Param, check_device, to_int, to_tensor
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
@@ -91,6 +91,16 @@ def _fill(size, fill_value, dtype):
     return F.filled.apply([size, fill_value, dtype])
 
 
+def _fill_for(input, size, fill_value, dtype):
+    """As `input` lies in memory where the sizes are its own, for each example where it is one."""
+    node = _fill(size, fill_value, dtype or input.dtype)
+    if size is input.shape:
+        node = laid_out_as(input, node)
+    if STATE.batching and batched(input):
+        node.mark().batched = True
+    return node
+
+
 @creation(
     method=False,
     samples=[S((2, 3), 1.5), S((2,), 3), S((), True)],
@@ -106,13 +116,13 @@ def full(size: Ints, fill_value: Scalar, *, dtype: Dtype | None = None):
 @creation(method=False, samples=[S(t(2, 3), 1.5), S(ints(2), 2)])
 def full_like(input: Tensor, fill_value: Scalar, *, dtype: Dtype | None = None):
     """A tensor of the shape and dtype of `input`, filled with one number."""
-    return laid_out_as(input, _fill(input.shape, fill_value, dtype or input.dtype))
+    return _fill_for(input, input.shape, fill_value, dtype)
 
 
 @creation(samples=[S(t(2), (2, 3), 1.5)])
 def new_full(input: Tensor, size: Ints, fill_value: Scalar, *, dtype: Dtype | None = None):
     """A tensor of the dtype of `input`, filled with one number."""
-    return _fill(size if type(size) is tuple else (size,), fill_value, dtype or input.dtype)
+    return _fill_for(input, size if type(size) is tuple else (size,), fill_value, dtype)
 
 
 def _relatives(stem, value, doc, plain_doc, plain, like_samples, new_samples, **options):
@@ -122,10 +132,10 @@ def _relatives(stem, value, doc, plain_doc, plain, like_samples, new_samples, **
         return _fill(size, value, dtype or STATE.default_dtype)
 
     def like(input: Tensor, *, dtype: Dtype | None = None):
-        return laid_out_as(input, _fill(input.shape, value, dtype or input.dtype))
+        return _fill_for(input, input.shape, value, dtype)
 
     def new(input: Tensor, size: Size, *, dtype: Dtype | None = None):
-        return _fill(size, value, dtype or input.dtype)
+        return _fill_for(input, size, value, dtype)
 
     sized.__doc__ = plain_doc
     like.__doc__ = f"{doc} in the shape and dtype of `input`."
