@@ -183,7 +183,7 @@ class Pass:
     def _awaited(self) -> dict[Node, int]:
         """Leaves whose hooks run as soon as their cotangent is complete, with how many more nodes
         may add to it."""
-        hooked = dict.fromkeys((leaf for leaf in self.ends if _hooked(leaf)), 0)
+        hooked = dict.fromkeys([leaf for leaf in self.ends if _hooked(leaf)], 0)
         for node in self.order if hooked else ():
             for leaf in self._parents(node):
                 if leaf in hooked:

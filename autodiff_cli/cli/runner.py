@@ -96,7 +96,7 @@ def _once(runner: Runner, names: list[str | None]) -> Exit:
         before = len(runner.collected)
         codes.append(runner.run_one(name, several=len(names) > 1))
         if len(names) > 1:
-            OUTSIDE.record("program", (codes[-1], runner.collected[before:]))
+            OUTSIDE.record("program", (int(codes[-1]), runner.collected[before:]))
     codes.append(runner.finish())
     return Exit.worst(codes)
 

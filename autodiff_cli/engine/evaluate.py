@@ -6,6 +6,7 @@ tensor handle still shows, and on what a later backward will read.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -142,7 +143,7 @@ def run(order: list[Node], targets: list[Node], last: bool) -> None:
 
 def run_few(order: list[Node]) -> None:
     """Run few small nodes: their values may stay as long as the nodes, and nobody counts."""
-    with np.errstate(all="ignore"):
+    with nullcontext() if STATE.runs else np.errstate(all="ignore"):  # `own_state` has set it
         for node in order:
             node.value = _placed(node)
 

@@ -113,8 +113,13 @@ class Run:
         self.wrt: dict[str, None] = {}
         self.differentiated = (0, True)
         self.unequal: list[Any] = []
-        self.printing: set[int] = set()
+        self.printing: list[int] = []
         self.grad_read: list[Callable[[], None]] = []
+
+
+_BEGIN = vars(Run())
+_LISTS, _DICTS = ([n for n, v in _BEGIN.items() if type(v) is kind] for kind in (list, dict))
+_PLAIN = {n: v for n, v in _BEGIN.items() if type(v) not in (list, dict)}
 
 
 class State(Run, local):
@@ -144,7 +149,12 @@ class State(Run, local):
 
     def reset(self) -> None:
         """A program begins; who watches it has said so before."""
-        vars(self).update(vars(Run()))
+        now = vars(self)
+        now.update(_PLAIN)
+        for name in _LISTS:
+            now[name] = []
+        for name in _DICTS:
+            now[name] = {}
 
     def end(self, error: AutodiffError) -> None:
         """A limit ended the program: nothing of it runs any more."""

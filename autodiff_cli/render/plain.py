@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..numerals import format_number, writable
-from .selection import Family, families, matching
+from .selection import MANY, Family, families, matching
 from .text import format_count, format_shape, printable
 from .values import shortest
 
@@ -68,12 +68,11 @@ def _lines(
         where = f"{array.dtype} in {format_count(found.blocks, 'block')}"
         yield f"# {name}: {format_shape(array.shape)} {where}; {', '.join(numbers)}"
     told = report.snippet and not (all or show or asserts)
-    large = [record for record in records if told and record.value.size > MOST_NUMBERS]
-    groups = [] if all or show or asserts else families(records)
+    large = [record for record in records if record.value.size > MOST_NUMBERS] if told else []
+    groups = families(records) if len(records) > MANY and not (all or show or asserts) else []
     many = [group for group in groups if len(group.members) > 1]
-    left = {record.name for group in many for record in group.members}
-    left.update(record.name for record in large)
-    records = [record for record in records if record.name not in left]
+    left = {record.name for record in [*large, *(r for group in many for r in group.members)]}
+    records = [record for record in records if record.name not in left] if left else records
     if not only or "values" in only:
         for record in large:
             yield (

@@ -16,7 +16,6 @@ from ..python.builtins import TYPES
 from ..values.arrays import FUNCTIONS as ARRAY_FUNCTIONS
 from ..values.arrays import computed
 from ..values.arrays import result as as_result
-from ..values.exceptions import EXCEPTIONS
 from ..values.providers import Names
 from ..values.values import Builtin, Namespace
 
@@ -88,6 +87,8 @@ def _member(path: str) -> Any:
         return Namespace(f"np.{path}")
     prefix, _, name = path.rpartition(".")
     if path in ("linalg.LinAlgError", "exceptions.AxisError"):
+        from ..values.exceptions import EXCEPTIONS
+
         return EXCEPTIONS[name]
     if prefix == "random":
         from .random import RANDOM

@@ -81,7 +81,8 @@ class Program:
     def run(self) -> None:
         """Everything up to the last gradient; raises AutodiffError."""
         options = self.options
-        STATE.reset()
+        if STATE.files is not None:  # another program ran here
+            STATE.reset()
         if options.cluster is None:
             STATE.max_bytes = options.max_memory
         else:  # the engine looks at what is in memory

@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from ...graph.node import Node
 
 CALLED = ("backward", "step", "zero_grad")
-REDUCING = ("sum", "mean")
-BETWEEN = ("pow", "square", "abs", "mul", "div")
-COMPARING = ("sub", "rsub", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
+BETWEEN = frozenset({"sum", "mean", "pow", "square", "abs", "mul", "div"})
+COMPARING = frozenset({"sub", "rsub", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"})
 MOST = 8  # operations between the loss and the difference in it
 
 
@@ -30,7 +29,7 @@ def slips(tree: syntax.Module | None, loss: Node | None) -> list[Diagnostic]:
 
 def _named_only(tree: syntax.Module) -> Iterator[syntax.Attribute]:
     text = tree.span.source.text
-    if any(text.count(f".{word}") > text.count(f".{word}(") for word in CALLED):
+    if [w for w in CALLED if w in text and text.count(f".{w}") > text.count(f".{w}(")]:
         for node in syntax.walk(tree):
             value = node.value if isinstance(node, syntax.ExprStmt) else None
             if isinstance(value, syntax.Attribute) and value.attr in CALLED:
@@ -54,9 +53,10 @@ def _difference(loss: Node | None) -> Node | None:
         if node.op.key in COMPARING and len(node.inputs) == 2:
             a, b = sorted((operand.shape for operand in node.inputs), key=len)
             return node if len(a) == 1 and a[0] > 1 and b == (a[0], 1) else None
-        if node.op.key not in (*REDUCING, *BETWEEN):
+        if node.op.key not in BETWEEN:
             return None
-        node = next((operand for operand in node.inputs if operand.requires_grad), None)
+        operands = [operand for operand in node.inputs if operand.requires_grad]
+        node = operands[0] if operands else None
     return None
 
 

@@ -154,11 +154,11 @@ def _methods(
     def describe(self: Any) -> str:
         if id(self) in STATE.printing:
             return "..."
-        STATE.printing.add(id(self))
+        STATE.printing.append(id(self))
         try:
             parts = [f"{f.name}={represent(self.get_attribute(f.name))}" for f in stored if f.repr]
         finally:
-            STATE.printing.discard(id(self))
+            STATE.printing.remove(id(self))
         return f"{self.cls.name}({', '.join(parts)})"
 
     def same(self: Any, other: Any) -> Any:

@@ -65,6 +65,8 @@ def _home(name: str, context: Context) -> Callable[[Scope], Scope] | None:
             return scope
 
         return outermost
+    if name not in context.nonlocal_names:
+        return None
 
     def around(scope: Scope) -> Scope:
         at = scope.outer
@@ -72,7 +74,7 @@ def _home(name: str, context: Context) -> Callable[[Scope], Scope] | None:
             at = at.outer
         return scope if at is None else at
 
-    return around if name in context.nonlocal_names else None
+    return around
 
 
 def name_target(name: str, context: Context) -> Store:
@@ -254,20 +256,24 @@ def literal_maker(tree: syntax.Node) -> Callable[[Any], Any]:
     return make
 
 
+_NAMING = (syntax.Name, syntax.Tuple, syntax.List)
+
+
 def compile_assign(tree: syntax.Assign, context: Context) -> RunStatement:
     """The closure of `a = b = value`."""
     noted = context.module_level
-    named = all(isinstance(t, syntax.Name | syntax.Tuple | syntax.List) for t in tree.targets)
+    first = tree.targets[0] if len(tree.targets) == 1 else tree
+    named = all([isinstance(t, _NAMING) for t in tree.targets])
     make = literal_maker(tree.value) if noted and named and not STATE.python else None
     if make is not None and type(tree.value) is syntax.NumList:
         numbers: Any = tree.value.values if tree.value.array is None else tree.value.array
         value_run = lambda scope: numbers  # noqa: E731 - the leaf copies them
     else:
         value_run = compile_expression(tree.value, context)
+    if isinstance(first, syntax.Name):
+        return _assign_name(first.id, value_run, make, name_target(first.id, context), noted)
     targets = [compile_target(t, context) for t in tree.targets]
     names = [t.id for t in tree.targets if isinstance(t, syntax.Name)] if noted else []
-    if len(targets) == 1 and type(tree.targets[0]) is syntax.Name:
-        return _assign_name(tree.targets[0].id, value_run, make, targets[0], noted)
     many = (
         [
             n

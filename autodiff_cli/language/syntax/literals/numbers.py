@@ -34,7 +34,7 @@ _VERY_LONG = 1 << 15
 
 _PIECE_SIZE = 1 << 16
 _NUMERIC_BYTES = b"0123456789-+eE._,[] \t\n\r"
-_PLAIN_BYTES = b"0123456789-., \n"
+_SHORT_LIST = re.compile(r"\[(?:[-0-9., \n]++|\[[-0-9., \n]++\])++\]")
 # Kept as text: `re` compiles, and remembers, the few that a program needs.
 _NUMBERS_ONLY = r"[-+0-9eE._,\[\]\s]*+"
 _BEGINS_NUMERIC = r"\[[\s\[]{0,400}+[-+.0-9]"
@@ -120,53 +120,29 @@ def nested_too_deep(source: Source, start: int, what: str = "brackets") -> Autod
     )
 
 
-def _whole(text: str) -> int:
-    """An integer; ValueError for one with leading zeros too, which the grammar refuses."""
-    value = int(text)
-    if value and text.lstrip(" -\n")[0] == "0":
-        raise ValueError(text)
-    return value
-
-
-def _short_row(text: str, at: int, end: int) -> tuple[list, int] | None:
-    """Values and end of a plain `[1, -2.5]` that is closed before `end`."""
-    close = text.find("]", at, end)
-    row = text[at + 1 : close]
-    if close < 0 or row.encode("ascii", "replace").translate(None, _PLAIN_BYTES):
-        return None
-    numbers = row.split(",")
-    try:
-        if row.count(".") >= len(numbers):  # one in each: what has two is no number
-            return list(map(float, numbers)), close + 1
-        return [float(p) if "." in p else _whole(p) for p in numbers], close + 1
-    except ValueError:
-        return None
-
-
-def _after_blanks(text: str, at: int, end: int) -> int:
-    while at < end and text[at] in " \n":
-        at += 1
-    return at
+def _row(text: str) -> list:
+    """Numbers between commas; ValueError for what is none, or has leading zeros."""
+    return [float(p) if "." in p else int(p, 0) for p in text.split(",")]
 
 
 def short_list(text: str, at: int) -> tuple[list, int] | None:
     """Values and end of a short vector or matrix of plain numbers; None for anything else."""
-    end = min(at + _LONG, len(text))
-    begin = _after_blanks(text, at + 1, end)
-    if not text.startswith("[", begin, end):
-        return _short_row(text, at, end)
-    rows = []
-    while (found := _short_row(text, begin, end)) is not None:
-        rows.append(found[0])
-        begin = _after_blanks(text, found[1], end)
-        if text.startswith("]", begin, end):
-            return rows, begin + 1
-        if not text.startswith(",", begin, end):
-            return None
-        begin = _after_blanks(text, begin + 1, end)
-        if not text.startswith("[", begin, end):
-            return None
-    return None
+    match = _SHORT_LIST.match(text, at, at + _LONG)
+    if match is None:
+        return None
+    *rows, rest = match[0][1:-1].split("]")
+    try:
+        if not rows:
+            return _row(rest), match.end()
+        found: list[list] = []
+        for row in rows:
+            before, _, numbers = row.partition("[")
+            if before.strip() != ("," if found else ""):
+                return None
+            found.append(_row(numbers))
+    except ValueError:
+        return None
+    return None if rest.strip() else (found, match.end())
 
 
 class NumListScanner:
