@@ -263,7 +263,7 @@ def compile_assign(tree: syntax.Assign, context: Context) -> RunStatement:
     """The closure of `a = b = value`."""
     noted = context.module_level
     first = tree.targets[0] if len(tree.targets) == 1 else tree
-    named = all([isinstance(t, _NAMING) for t in tree.targets])
+    named = isinstance(first, _NAMING) or all(isinstance(t, _NAMING) for t in tree.targets)
     make = literal_maker(tree.value) if noted and named and not STATE.python else None
     if make is not None and type(tree.value) is syntax.NumList:
         numbers: Any = tree.value.values if tree.value.array is None else tree.value.array
