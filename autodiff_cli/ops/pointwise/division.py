@@ -6,6 +6,7 @@ import numpy as np
 
 from ...errors import fail, fault
 from ...graph.declare import Promote, Tensor, composite, function, pointwise, rows
+from ...graph.op import known, value_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ..kernels.rules import no_derivative, refuse_bools
@@ -85,6 +86,17 @@ def _without_zeros(other):
         raise fail("E504", "integer division by zero", help="use floats: 1.0 / 0.0 is inf")
 
 
+def _divides(name):
+    """The check of the operands of a division that may be one of integers."""
+
+    def check(input, other):
+        refuse_bools(name, input, other)
+        if input.dtype.kind in "iub" and other.dtype.kind in "iu" and known(other):
+            _without_zeros(value_of(other))
+
+    return check
+
+
 def _towards_zero(input, other):
     if input.dtype.kind in "iub" and other.dtype.kind in "iub":
         _without_zeros(other)
@@ -96,10 +108,6 @@ def _towards_zero(input, other):
 def _down(input, other):
     _without_zeros(other)
     return np.floor_divide(input, other)
-
-
-def _no_bool_quotient(input, other):
-    refuse_bools("//", input, other)
 
 
 def _to_jump(input, other):
@@ -116,7 +124,7 @@ _rounded = rows(
     quotient_down: Quotient rounded down.
     """,
     public=False,
-    check=_no_bool_quotient,
+    check=_divides("//"),
     grad_fn="DivBackward2",
     kink=_to_jump,
 )
@@ -136,7 +144,7 @@ for _name, _kernel, _mode in (
 
 @pointwise(
     _down,
-    check=_no_bool_quotient,
+    check=_divides("//"),
     grad_fn="NotImplemented",
     vjp=no_derivative("floor_divide"),
     samples=[S(t(2, 3, grad=False), t(3, low=0.5, grad=False)), S(ints(3, low=-5, high=5), 2)],
@@ -157,7 +165,7 @@ def _modulus(kernel):
 
 @pointwise(
     _modulus(np.fmod),
-    check=lambda input, other: refuse_bools("fmod", input, other),
+    check=_divides("fmod"),
     grad_fn=lambda input, other: "FmodBackward0" if other.weak else "FmodBackward1",
     samples=[S(t(2, 3), t(3, low=0.5)), S(t(3), 1.5), S(ints(3, low=-5, high=5), 3)],
     kink=_to_jump,
@@ -185,7 +193,7 @@ def _signed_rest(input, other):
 
 @pointwise(
     _modulus(_signed_rest),
-    check=lambda input, other: refuse_bools("remainder", input, other),
+    check=_divides("remainder"),
     grad_fn=_remainder_name,
     samples=[S(t(2, 3), t(3, low=0.5)), S(t(3), -1.5), S(ints(3, low=-5, high=5), 3)],
     kink=_to_jump,
