@@ -8,6 +8,7 @@ from ..errors import fault
 from ..graph.node import Node, Shape
 from ..graph.op import cast, number
 from ..graph.registry import F
+from ..graph.shapes import fits
 from ..ops.kernels.indices import check_weak
 from .handles import wrap_view
 from .tensor import Tensor
@@ -47,6 +48,8 @@ def write_index(tensor: Tensor, index: Any, value: Tensor | bool | int | float) 
         handle.write(written, written, source)
         return
     given = _without_leading_ones(given, node.shape)
+    if not fits(given.shape, node.shape):
+        raise fault("E302 value-shape-does-not", given, node.shape)
     if node is whole:
         tensor.check_writable()
         filled = whole.shape and not given.shape
@@ -55,7 +58,8 @@ def write_index(tensor: Tensor, index: Any, value: Tensor | bool | int | float) 
         return
     if source is not None and source.shape != node.shape:
         source = None  # what is expanded is not checked
-    wrap_view(node, tensor).write(_spread(given, node.shape), source=source)
+    spread = given if given.shape == node.shape else F.expand(given, node.shape)
+    wrap_view(node, tensor).write(spread, source=source)
 
 
 def _by_one_mask(items: list[Any]) -> bool:
@@ -76,11 +80,3 @@ def _without_leading_ones(value: Node, place: Shape | None) -> Node:
     ):
         first += 1
     return F.reshape(value, value.shape[first:]) if first else value
-
-
-def _spread(value: Node, place: Shape) -> Node:
-    """A value in the shape of the place it is written to; E302 when it does not fit."""
-    lead = len(place) - value.ndim
-    if lead < 0 or any(size not in (1, place[lead + i]) for i, size in enumerate(value.shape)):
-        raise fault("E302 value-shape-does-not", value, place)
-    return value if value.shape == place else F.expand(value, place)

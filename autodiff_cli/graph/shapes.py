@@ -75,6 +75,12 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
     return tuple(out)
 
 
+def fits(shape: Shape, place: Shape) -> bool:
+    """Whether a value of this shape can be spread over a place."""
+    lead = len(place) - len(shape)
+    return lead >= 0 and all(n in (1, place[lead + i]) for i, n in enumerate(shape))
+
+
 def moved(shape: Shape, dims: tuple[int, ...]) -> Shape:
     """`shape` permuted by `dims`."""
     return tuple(shape[d] for d in dims)

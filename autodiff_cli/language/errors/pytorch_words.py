@@ -166,6 +166,12 @@ def _linear(match: re.Match[str]) -> str:
 def _expand(match: re.Match[str]) -> str:
     given, wanted = _sizes(match[1]), _sizes(match[2])
     missing = len(wanted) - len(given)
+    if missing < 0:
+        return (
+            f"expand(torch.FloatTensor{{{given}}}, size={wanted}): the number of sizes provided "
+            f"({len(wanted)}) must be greater or equal to the number of dimensions in the tensor "
+            f"({len(given)})"
+        )
     pairs = list(zip(given, wanted[missing:], strict=False))
     at = next((i for i in reversed(range(len(pairs))) if pairs[i][0] not in (1, pairs[i][1])), 0)
     return (

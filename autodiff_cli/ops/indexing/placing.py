@@ -12,7 +12,7 @@ from ...graph.op import cast, number, value_of
 from ...graph.registry import F
 from ...graph.registry import op as op_of
 from ...graph.samples import Bad, S, bools, ints, t
-from ...graph.shapes import broadcast_shapes
+from ...graph.shapes import broadcast_shapes, fits
 from ..kernels.indices import (
     add_slices,
     advanced_key,
@@ -48,7 +48,7 @@ def _put_at(x, indices, values, accumulate):
 def _put_shape(input, indices, values, accumulate):
     check_dtypes("index_put", input, values)
     place = indexed_shape(input, indices)
-    if broadcast_shapes(place, values.shape) != place:
+    if not fits(values.shape, place):
         raise fault("E302 values-shape-do-not", values, place)
     return input.shape, input.dtype
 

@@ -9,6 +9,7 @@ from ...graph.declare import Any, Tensor, movement, opaque
 from ...graph.op import OUTPUT, cast, constant
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
+from ...graph.shapes import fits
 from ...graph.strides import same_strides, strides_of
 from ..kernels.rules import zeros
 
@@ -114,13 +115,9 @@ def copy_slices(base: Tensor, value: Tensor, step: Any):
 
 
 def _overwritten_shape(input, src, *rest):
-    shape = input.shape
-    fits = src.ndim <= input.ndim and all(
-        n in (1, shape[input.ndim - src.ndim + i]) for i, n in enumerate(src.shape)
-    )
-    if not fits:
-        raise fault("E302 cannot-write-shape-into", src, shape)
-    return shape, input.dtype
+    if not fits(src.shape, input.shape):
+        raise fault("E302 cannot-write-shape-into", input.shape, src)
+    return input.shape, input.dtype
 
 
 def _spread(input, src, *rest):
