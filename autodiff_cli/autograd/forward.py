@@ -29,9 +29,9 @@ Change = Any  # a node, None for no change, a tuple of those for a node with sev
 class Linearized:
     """The derivative of `outputs` with respect to `inputs`, to be applied to directions; along what
     was recorded for reverse mode, or `everywhere`. `fixed` gives what stands for an operand that
-    does not move."""
+    does not move; `doubles` says that Python floats are tensors in double precision."""
 
-    __slots__ = ("everywhere", "fixed", "inputs", "order", "outputs")
+    __slots__ = ("doubles", "everywhere", "fixed", "inputs", "order", "outputs")
 
     def __init__(
         self,
@@ -43,6 +43,7 @@ class Linearized:
         self.outputs = outputs
         self.everywhere = everywhere
         self.fixed = fixed
+        self.doubles = False
         self.inputs = inputs
         self.order = _between(inputs, outputs, everywhere)
 
@@ -103,7 +104,7 @@ class Linearized:
     def _beside_zeros(self, node: Node, change: Change, memo: dict[Node, Change]) -> Change:
         """PyTorch's formulas of two operands take zeros for the change of one that stands still:
         times the other, so that the change requires grad as that does; of a Python float beside a
-        number in double precision, in which changes of single precision stay where promotion
+        number, where `doubles`, in double precision, in which changes of single precision stay where promotion
         does not take them back."""
         still = [x for x in node.inputs if memo.get(x) is None]
         if not self.everywhere or self.fixed is not None or type(change) is not Node:
@@ -115,7 +116,7 @@ class Linearized:
                 change = cast(change, FLOAT64)
         if not still or node.op.key not in _FORMULAS:
             return change
-        if node.handle is not None and not node.shape:  # the program's own, not of a body
+        if self.doubles and node.handle is not None and not node.shape:  # no node of a body
             alpha = type(node.args[-1]) is float
             numbers = [x for x in still if alpha or _is_double(x)]
             second = any(x in numbers for x in node.inputs[1:])

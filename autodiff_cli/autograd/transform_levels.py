@@ -178,9 +178,14 @@ class Opened:
             tree,
         )
 
-    def linearized(self, outputs: list[Node]) -> Linearized:
-        """The derivative of outputs with respect to the variables."""
-        return Linearized(outputs, self.nodes, True)
+    def linearized(self, outputs: list[Node], transform: bool = False) -> Linearized:
+        """The derivative of outputs with respect to the variables; of a `transform` of torch.func,
+        in which Python floats are tensors in double precision."""
+        found = Linearized(outputs, self.nodes, True)
+        if transform:
+            nested = STATE.levels or any(node.op is LEVEL for node in found.order)
+            found.doubles = not nested or not any(x.shape for x in self.nodes)
+        return found
 
 
 def wrapped(tensor: Tensor) -> tuple[list[str], Tensor]:
@@ -250,9 +255,11 @@ def pulled(
     return [None if g is None else trace.full(g) for g in found]
 
 
-def forward_jacobian_of(opened: Opened, outputs: list[Node]) -> list[list[Node]]:
+def forward_jacobian_of(
+    opened: Opened, outputs: list[Node], transform: bool = False
+) -> list[list[Node]]:
     """The same with one pass along all unit directions of each variable."""
-    derivative = opened.linearized(outputs)
+    derivative = opened.linearized(outputs, transform)
     columns: list[list[Node]] = []
     for at, x in enumerate(opened.nodes):
         trace = Trace(x.numel)

@@ -265,7 +265,7 @@ def jvp(
     opened = run.opened
     if strict and not all(depends(node, opened.nodes) for node in nodes):
         raise fault("E410 jvp-output-function-independent")
-    changes = opened.linearized(nodes).along(moves)
+    changes = opened.linearized(nodes, transform=True).along(moves)
     change = rebuilt(run.output, [wrap_nearest(opened.settled(c)) for c in changes])
     # PyTorch takes the values out of its dual tensors as views.
     values = rebuilt(
@@ -345,7 +345,7 @@ def jacobian(
     outputs = [out.node for out in run.outputs()]
     opened = run.opened
     found: Any = (
-        forward_jacobian_of(opened, outputs)
+        forward_jacobian_of(opened, outputs, transform=True)
         if forward
         else jacobian_of(outputs, opened.nodes, create_graph=opened.matters(outputs))
     )

@@ -244,7 +244,7 @@ def _within(input, bound):
     name="nn.functional.hardtanh",
     samples=[*KINKS, S(t(3), -0.5, 0.5)],
     vjp=lambda g, out, input, low, high, inplace: F.where(
-        F.logical_and(F.gt(input, low), F.lt(input, high)), g, 0
+        F.logical_or(F.le(input, low), F.ge(input, high)), 0, g
     ),
     kink=lambda input, low, high, *rest: _to_bounds(input, low, high),
     properties=NAMED_SLOPE | {"clamps"},
@@ -304,7 +304,7 @@ def hardswish(input: Tensor, inplace: Flag = False):
 
 
 def _shrunk_vjp(g, out, input, lambd):
-    return (F.where(F.logical_or(F.lt(input, -lambd), F.gt(input, lambd)), g, 0),)
+    return (F.where(_within(input, lambd), 0, g),)
 
 
 @composite(
