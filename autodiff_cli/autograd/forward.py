@@ -104,8 +104,8 @@ class Linearized:
     def _beside_zeros(self, node: Node, change: Change, memo: dict[Node, Change]) -> Change:
         """PyTorch's formulas of two operands take zeros for the change of one that stands still:
         times the other, so that the change requires grad as that does; of a Python float beside a
-        number, where `doubles`, in double precision, in which changes of single precision stay where promotion
-        does not take them back."""
+        number, where `doubles`, in double precision, in which changes of single precision stay
+        where promotion does not take them back."""
         still = [x for x in node.inputs if memo.get(x) is None]
         if not self.everywhere or self.fixed is not None or type(change) is not Node:
             return change
