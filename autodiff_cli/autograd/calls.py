@@ -162,6 +162,9 @@ def method(name: str) -> list[Op]:
 
 # Backward functions that PyTorch calls otherwise when the change is made in place.
 IN_PLACE_NAMES = {
+    "AcoshBackward0": "AcoshBackward1",
+    "AsinhBackward0": "AsinhBackward1",
+    "AtanhBackward0": "AtanhBackward1",
     "CeluBackward0": "CeluBackward1",
     "EluBackward0": "EluBackward1",
     "FillBackward0": "FillBackward2",

@@ -84,8 +84,11 @@ def _visit(running: Pass, node: Node, g: Any) -> None:
     if not attached.after:
         running.differentiate(node, g)
         return
-    inputs = [x for x in node.inputs if x.dtype.kind == "f"]
+    own = "own saving" in node.op.properties
+    inputs = list(node.args[0]) if own else [x for x in node.inputs if x.dtype.kind == "f"]
+    needed, running.needed = running.needed, None if own else running.needed
     found = running.apart(node, g)
+    running.needed = needed
     grads = [found.get(x) for x in inputs]
     for hook in list(attached.after.values()):
         grads = hook(grads, outputs) or grads

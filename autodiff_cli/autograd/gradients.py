@@ -11,7 +11,7 @@ from ..graph.state import STATE, grad_mode
 from . import reverse
 from .handles import view_steps, wrap_view
 from .storage import without_history
-from .tensor import AccumulateGrad, GradSlot, Tensor, new_leaf
+from .tensor import AccumulateGrad, Tensor, new_leaf
 from .views import single
 
 
@@ -64,6 +64,9 @@ def backward(
     STATE.differentiated = max(node.seq for node, _ in seeds), True
     for observe in STATE.observers:
         observe(seeds)
+    for tensor in inputs or ():
+        if tensor.node.op is not LEAF:
+            tensor.retain_grad()  # from now on, as in PyTorch
     targets = None if inputs is None else [t.node for t in inputs]
     delivered: set[Node] = set()
 
@@ -80,15 +83,6 @@ def backward(
         for node, g in reached.items():
             if node.op is LEAF:
                 deliver(node, g)
-    for tensor in inputs or ():
-        node = tensor.node
-        if node.op is not LEAF and node in reached:
-            slot = tensor.accumulator
-            if slot is not None and node.marks is not None and slot in node.marks.slots:
-                continue  # `retain_grad()` has had it delivered
-            if slot is None:
-                tensor.accumulator = slot = GradSlot()
-            slot.receive(reached[node], create_graph)
 
 
 def accumulate(node: Node, accumulator: AccumulateGrad, g: Node, create_graph: bool) -> None:

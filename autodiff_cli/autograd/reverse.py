@@ -64,6 +64,7 @@ class Pass:
         Pass.begun = self.number = Pass.begun + 1
         self.since = since
         self.deliver = deliver
+        self.visits_targets = deliver is not None and targets is not None
         self.cotangents: dict[Node, Any] = {}
         self.needed: set[Node] | None = None
         self.retain = retain_graph
@@ -112,6 +113,8 @@ class Pass:
             ends = [self.first(node) for node in ends]
         if targets is not None and not (targets.issuperset(ends) and targets <= seen):
             self.needed = needed_set = set(targets)
+            if self.visits_targets:
+                needed_set.update(node.args[0] for node in targets if node.op is OUTPUT)
             for node in reversed(nodes):
                 if node not in needed_set and (
                     self.first(node) in targets or any(p in needed_set for p in self._parents(node))
@@ -217,13 +220,13 @@ class Pass:
                 return
         op, needed = node.op, self.needed
         wanted = self.targets is not None and node in self.targets
+        ends = wanted and op is LEAF
         if wanted:
             self.reached[node] = g  # PyTorch takes it before hooks where it goes on
             if self.stops:
                 return
-        ends = wanted and (
-            op is LEAF or not (needed is None or any(p in needed for p in self._parents(node)))
-        )
+            if needed is not None and not self.visits_targets:
+                ends = ends or needed.isdisjoint(self._parents(node))
         if marks is not None and marks is not FREED:
             if type(g) is dict:
                 for part in marks.hooked:
@@ -232,9 +235,11 @@ class Pass:
                         g[part.args[1]] = given
             elif ends or op is not OUTPUT or not marks.hooks:
                 g = self._marked(marks, g)
-        if ends:
+        if ends or (wanted and self.visits_targets):
             self.reached[node] = g
-        elif needed is not None and node not in needed:
+        if ends:
+            return
+        if needed is not None and node not in needed:
             return  # no target is behind it
         elif op is LEAF:
             if self.targets is None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...autograd import calls
 from ...autograd.tensor import Array, Tensor
-from ...errors import AutodiffError, fail, fault
+from ...errors import AutodiffError, fail, fault, refused
 from ...graph.params import BindError, check_device, to_int, to_scalar, type_name
 from ...graph.state import STATE
 from ...graph.symbolic_numbers import Aside, Later, Varying, like, whole
@@ -118,14 +118,28 @@ def _tensor_argument(values: tuple[Any, ...]) -> bool:
 
 
 def _sum(*args: Any, **kwargs: Any) -> Any:
-    if _tensor_argument(args[:1]):
-        if STATE.python and isinstance(args[0], Tensor) and len(args) == 1 and not kwargs:
-            return _python_sum(args[0], 0)
-        if not (isinstance(args[0], list) and _mixed_shapes(args[0])):
-            return calls.call("sum", args, kwargs)
+    mixed = args and isinstance(args[0], list) and _mixed_shapes(args[0])
+    if not STATE.python and _tensor_argument(args[:1]) and not mixed:
+        return calls.call("sum", args, kwargs)
     if not args:
-        raise fail("E205", "`sum` misses its argument", help="`sum(x)` or `sum(x, dim=0)`")
-    return _python_sum(args[0], *args[1:], **kwargs)
+        words = "sum() takes at least 1 positional argument (0 given)"
+        raise refused("E205", "`sum` misses its argument", words, "`sum(x)`", "TypeError")
+    if len(args) + len(kwargs) > 2:
+        words = f"sum() takes at most 2 arguments ({len(args) + len(kwargs)} given)"
+        raise refused("E205", words, words, "`sum(x)` or `sum(x, 0)`", "TypeError")
+    _check_keywords("sum", kwargs, "start")
+    if isinstance([*args[1:], *kwargs.values(), 0][0], str):
+        words = "sum() can't sum strings [use ''.join(seq) instead]"
+        raise refused("E208", words, words, "write `''.join(words)`", "TypeError")
+    return _python_sum(*args, **kwargs)
+
+
+def _check_keywords(name: str, given: dict[str, Any], *known: str) -> None:
+    """E205 for a keyword that Python's function does not have, as `dim` of `sum`."""
+    for other in given:
+        if other not in known:
+            words = f"'{other}' is an invalid keyword argument for {name}()"
+            raise refused("E205", words, words, f"write `torch.{name}`", "TypeError")
 
 
 def _mixed_shapes(values: list[Any]) -> bool:
@@ -140,12 +154,9 @@ def _python_sum(values: Any, start: Any = 0) -> Any:
 def _extreme(name: str, symbol: str) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
         key = kwargs.get("key")
-        if (
-            key is None
-            and "default" not in kwargs
-            and _tensor_argument(args)
-            and not (STATE.python and (len(args) > 1 or isinstance(args[0], list | tuple | Array)))
-        ):
+        if STATE.python:
+            _check_keywords(name, kwargs, "key", "default")
+        elif key is None and "default" not in kwargs and _tensor_argument(args):
             if (len(args) == 2 and not isinstance(args[1], int)) or (
                 len(args) == 2 and not isinstance(args[0], Tensor)
             ):
@@ -154,6 +165,9 @@ def _extreme(name: str, symbol: str) -> Callable[..., Any]:
         if "default" in kwargs and len(args) > 1:
             words = f"Cannot specify a default for {name}() with multiple positional arguments"
             raise fail("E208", words, help="give one list, or no default")
+        if not args:
+            words = f"{name} expected at least 1 argument, got 0"
+            raise refused("E205", words, words, "give a list, or values", "TypeError")
         values = items_of(args[0]) if len(args) == 1 else list(args)
         if not values:
             if "default" in kwargs:

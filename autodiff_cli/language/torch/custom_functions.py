@@ -27,7 +27,7 @@ from ..values.functions import call_value
 from ..values.user_classes import UserClass, bind
 from ..values.values import Builtin, UserFunction
 from . import duals, function_maps
-from .saved_values import beside
+from .saved_values import beside, restored
 
 # What methods of `ctx` are given, by where it is kept.
 _KEEPING = {
@@ -88,13 +88,10 @@ class Context:
             raise freed(self.node)
         if self.packed is not None:
             unpack, packed = self.packed
-            found = []
-            for n, held in zip(self.kept, packed, strict=True):
-                value = None if n is None else unpack(held)
-                if n is not None and value is not None and n.requires_grad:
-                    value = beside(F.with_value(n, F.detach(value.node)))
-                found.append(value)
-            return tuple(found)
+            return tuple(
+                None if n is None else restored(n, unpack(held))
+                for n, held in zip(self.kept, packed, strict=True)
+            )
         for kept in self.kept:
             how = None if kept is None else overwritten_at(kept)
             if kept is not None and how is not None:

@@ -50,7 +50,7 @@ def mapped(own: Any, apply: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     trace = STATE.levels[-1]
     whole: list[Any] = []
     dims: list[int | None] = []
-    for arg in args:
+    for arg in flatten(args):
         node = arg.node if isinstance(arg, Tensor) else None
         lifted = None if node is None or trace is None else trace.lift([node])[0]
         if lifted is None:
@@ -64,7 +64,7 @@ def mapped(own: Any, apply: Callable[..., Any], args: tuple[Any, ...]) -> Any:
             return apply(*args)
         info = Results((trace.size, trace.randomness))
         info.fields, info.name = ("batch_size", "randomness"), "VmapInfo"
-        found = call_value(own, [info, tuple(dims), *whole], {})
+        found = call_value(own, [info, rebuilt(args, dims), *rebuilt(args, whole)], {})
     if not isinstance(found, tuple) or len(found) != 2:
         count = f"{len(found)} returns" if isinstance(found, tuple) else _class(found)
         raise fault("E409 vmap-return-output-out_dims", count=count)

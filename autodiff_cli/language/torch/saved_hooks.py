@@ -17,7 +17,8 @@ from ...errors import fault, refused
 from ...graph.kinds import Kind
 from ...graph.node import Node, tick
 from ...graph.op import LEAF, OUTPUT
-from ...graph.state import STATE
+from ...graph.registry import F
+from ...graph.state import STATE, grad_mode
 from ...graph.walk import SEQUENCE
 from ..runtime.context_managers import Manager
 from ..values.dialect import kind_of
@@ -77,11 +78,11 @@ class Hooks:
         self.pack = pack
         self.unpack = unpack
 
-    def attach(self, node: Node, saved: list[Node]) -> None:
-        """Pack what a node saved."""
+    def attach(self, node: Node, saved: list[Node], late: bool = False) -> None:
+        """Pack what a node saved; `late`: outside of the graph, as it was saved before."""
         context = attached(node)
         kept = [] if context.packed is None else context.packed.saved
-        packed = [(read, self.packed(read)) for read in saved]
+        packed = [(read, self.packed(F.detach(read) if late else read)) for read in saved]
         for read in saved:
             if read.op is OUTPUT and read.args[0] is node:  # its rule is shown this one
                 node.mark().results[read.args[1]] = read
@@ -92,7 +93,8 @@ class Hooks:
         if known is None:
             known = wrap_nearest(read) if read.op.view else beside(read)
         version = known.version
-        found = call_value(self.pack, [known], {})
+        with grad_mode(False):
+            found = call_value(self.pack, [known], {})
         if known.version != version:
             raise fault("E409 pack-hook-changed-argument")
         return found
@@ -120,7 +122,7 @@ class SavedTensor:
         raise fault("E207 saved-tensor-no-attribute", name=name)
 
     def _register(self, pack_hook: Any, unpack_hook: Any) -> None:
-        Hooks(pack_hook, unpack_hook).attach(self.function, [self.read])
+        Hooks(pack_hook, unpack_hook).attach(self.function, [self.read], late=True)
 
 
 def _saved(node: Node, owner: Node | None) -> list[Node]:

@@ -8,8 +8,9 @@ from ...autograd import handles, reverse
 from ...autograd.tensor import Tensor
 from ...errors import fault
 from ...graph.node import Node
-from ...graph.op import CAST
+from ...graph.op import CAST, LEAF, leaf
 from ...graph.registry import F
+from ...graph.state import grad_mode
 from ..values.values import GradFn
 
 
@@ -21,7 +22,7 @@ def saved(function: GradFn, name: str) -> Any:
     if packed is not None:
         for read, kept in packed.saved:
             if read is value:
-                return beside(F.with_value(read, F.detach(packed.unpack(kept).node)))
+                return restored(read, packed.unpack(kept))
     if not isinstance(value, Node):
         return value
     known = None if value.handle is None else value.handle()
@@ -66,6 +67,16 @@ def raw_saved(function: GradFn, name: str) -> Any:
     if not isinstance(read, Node):
         raise _nothing(function, f"raw_saved_{name}")
     return SavedTensor(function.node, read)
+
+
+def restored(read: Node, value: Tensor) -> Tensor:
+    """What hooks of the program unpacked, with the history of what was saved."""
+    if not read.requires_grad:
+        return value
+    if read.op is LEAF:
+        return Tensor(leaf(value.node, read.args[0]))
+    with grad_mode(True):
+        return beside(F.with_value(read, F.detach(value.node)))
 
 
 def beside(node: Node) -> Tensor:

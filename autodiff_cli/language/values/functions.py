@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...autograd import calls
+from ...autograd.forward import moves
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, fail, fault
 from ...graph.op import cast
@@ -218,7 +219,17 @@ def _decorated(mode: GradMode, args: list[Any]) -> Any:
         return args[0]
     if not args:
         return mode
-    raise fault("E208 mode-decorates-functions", mode=mode)
+    if len(args) > 1 or not callable(args[0]):
+        raise fault("E208 mode-decorates-functions", mode=mode)
+
+    def run(*values: Any, **named: Any) -> Any:
+        before = mode.enter()
+        try:
+            return call_value(args[0], list(values), named)
+        finally:
+            switch(*before)
+
+    return Builtin(getattr(args[0], "name", mode.name), run)
 
 
 # What Python's functions complain with, the code of it, and what to do.
@@ -314,6 +325,8 @@ def written(name: str, found: Any, out: Any) -> Any:
         return kept
     if not (isinstance(found, Tensor) and isinstance(out, Tensor)):
         raise fault("E208 writes-results-into-tensors", name=name)
+    if STATE.dual and (moves(found.node) or moves(out.node)):
+        raise fault("E404 out-moves", name)
     if STATE.grad and (found.requires_grad or out.requires_grad):
         words = "functions with out=... arguments don't support automatic differentiation"
         raise fail(

@@ -71,6 +71,10 @@ def as_strided(tensor: Tensor, size: Any, stride: Any, storage_offset: Any = Non
     """`x.as_strided(size, stride)`: a view of the memory that the tensor looks at."""
     offset = first_place(tensor) if storage_offset is None else to_int(storage_offset)
     base = base_of(tensor) or tensor
+    if tensor.storage is not None and tensor.steps.cut:
+        base = Tensor(tensor.storage.node)
+        base.storage, base.seen = tensor.storage, tensor.storage.version
+        base = wrap_view(F.detach(base.node), base)
     if not is_contiguous(base.node):
         raise fault("E203 as_strided-contiguous-memory-here")
     return wrap_view(F.as_strided(base.node, to_size(size), to_size(stride), offset), base)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import MethodType
 from typing import Any
 
-from ...errors import AutodiffError, fail, fault
+from ...errors import AutodiffError, fail, fault, refused
 from ...suggest import suggest
 from ..syntax.tree import private
 from .dialect import kind_of
@@ -594,8 +594,18 @@ def _apply(cls: UserClass, *args: Any, **kwargs: Any) -> Any:
     return from_above("torch.custom_functions.apply")(cls, args, kwargs)
 
 
-FUNCTION = library_class("Function", [], {})
+def _called(self: Object, *args: Any, **kwargs: Any) -> Any:
+    words = (
+        "Legacy autograd function with non-static forward method is deprecated. Please use "
+        "new-style autograd function with static forward method. (Example: "
+        "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
+    )
+    raise refused("E409", f"a {self.cls.name} is not called", words, "write `.apply(x)`")
+
+
+FUNCTION = library_class("Function", [], {"__call__": _called})
 FUNCTION.names["apply"] = classmethod(Builtin("apply", _apply))
+FUNCTION.names["generate_vmap_rule"] = False
 
 
 DECORATORS = {

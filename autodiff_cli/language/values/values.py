@@ -112,8 +112,8 @@ class GradFn(Value):
             if first.op is view and first.args[1:] == rest:  # changed in place, not copied
                 return (*_edges(inputs[:1]), *GradFn(written).next_functions[1:])
         if "own saving" in op.properties:
-            inputs = node.args[0]
-        elif inputs[0].weak and op.key in ("add", "mul"):
+            return _edges(node.args[0])
+        if inputs[0].weak and op.key in ("add", "mul"):
             inputs = inputs[::-1]  # PyTorch puts the tensor first
         elif weak and (inputs[0].weak or op.key not in _WITH_NUMBERS):
             inputs = tuple(x for x in inputs if not x.weak)  # no tensors there

@@ -12,7 +12,7 @@ from ...graph.op import cast, number
 from ...graph.registry import F
 from ...graph.samples import Bad, S, bools, ints, t
 from ..kernels.in_double import InDouble, exp
-from ..kernels.rules import refuse_bools, require_float
+from ..kernels.rules import no_derivative, refuse_bools, require_float
 
 ALL = (S(t(2, 3)), S(t()), S(ints(2)))
 POSITIVE = (S(t(2, 3, low=0.1)), S(t(low=0.1)), S(ints(2, low=1)))
@@ -78,6 +78,17 @@ def _rounded_once(slope):
     return rule
 
 
+def _made_anew(slope):
+    """The slope of a result that was not written in place: of others PyTorch has none."""
+
+    def rule(g, out, x):
+        if out.grad_name.endswith("1"):
+            no_derivative(f"{out.op.name}_", f"inplace version of {out.op.name}")(g, out)
+        return slope(g, x)
+
+    return rule
+
+
 def _sigmoid(x):
     if type(x) is np.ndarray and x.dtype == np.float16:
         return _sigmoid(x.astype(np.float32)).astype(np.float16)
@@ -104,9 +115,9 @@ FLOATS = (
     ("asin", InDouble(np.arcsin), lambda g, out, x: g * F.rsqrt(1 - x * x), INSIDE),
     ("acos", InDouble(np.arccos), lambda g, out, x: g * -F.rsqrt(1 - x * x), INSIDE),
     ("atan", InDouble(np.arctan), lambda g, out, x: g / (x * x + 1), ALL),
-    ("asinh", np.arcsinh, lambda g, out, x: g * F.rsqrt(x * x + 1), ALL),
-    ("acosh", np.arccosh, lambda g, out, x: g * F.rsqrt(x * x - 1), ABOVE_ONE),
-    ("atanh", InDouble(np.arctanh), lambda g, out, x: g / (1 - x * x), INSIDE),
+    ("asinh", np.arcsinh, _made_anew(lambda g, x: g * F.rsqrt(x * x + 1)), ALL),
+    ("acosh", np.arccosh, _made_anew(lambda g, x: g * F.rsqrt(x * x - 1)), ABOVE_ONE),
+    ("atanh", InDouble(np.arctanh), _made_anew(lambda g, x: g / (1 - x * x)), INSIDE),
     ("rsqrt", lambda x: 1 / np.sqrt(x), lambda g, out, x: -0.5 * g * (out * out * out), POSITIVE),
     ("sigmoid", _sigmoid, _rounded_once(lambda g, out: g * (out * (1 - out))), ALL),
     ("deg2rad", np.deg2rad, lambda g, out, x: g * (math.pi / 180), ALL),
