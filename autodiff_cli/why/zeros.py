@@ -7,6 +7,7 @@ what kind of cause it is says the op's declaration, not its name.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import Any, NamedTuple
 
@@ -223,8 +224,8 @@ class Zeros:
         return None
 
 
-def _age(node: Node | None) -> int:
-    return 1 << 62 if node is None else node.seq
+def _age(node: Node | None) -> float:
+    return math.inf if node is None else node.seq
 
 
 CODES = {

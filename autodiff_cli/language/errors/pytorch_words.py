@@ -116,18 +116,6 @@ def _size(text: str) -> str:
     return f"torch.Size({[int(n) for n in re.findall(r'[0-9]+', text)]})"
 
 
-def _sizes_differ(match: re.Match[str]) -> str:
-    lines = [f"Error(s) in loading state_dict for {match[1]}:"]
-    for part in match[2].split("; "):
-        found = re.fullmatch(rf"(\S+) has shape {_SHAPE} there, {_SHAPE} here", part)
-        if found is not None:
-            lines.append(
-                f"\tsize mismatch for {found[1]}: copying a param with shape {_size(found[2])} "
-                f"from checkpoint, the shape in current model is {_size(found[3])}."
-            )
-    return "\n".join(lines)
-
-
 def _broadcast(match: re.Match[str]) -> str:
     left, right = _sizes(match[1]), _sizes(match[2])
     ndim = max(len(left), len(right))
@@ -232,6 +220,13 @@ def _state(match: re.Match[str]) -> str:
     kinds = {"missing": "Missing", "unexpected": "Unexpected"}
     lines = [f"Error(s) in loading state_dict for {match[1]}:"]
     for part in match[2].split("; "):
+        found = re.fullmatch(rf"(\S+) has shape {_SHAPE} there, {_SHAPE} here", part)
+        if found is not None:
+            lines.append(
+                f"\tsize mismatch for {found[1]}: copying a param with shape {_size(found[2])} "
+                f"from checkpoint, the shape in current model is {_size(found[3])}."
+            )
+            continue
         word, _, names = part.partition(" ")
         quoted = ", ".join(f'"{name}"' for name in names.split(", "))
         lines.append(f"\t{kinds.get(word, word)} key(s) in state_dict: {quoted}. ")
@@ -243,7 +238,7 @@ def _dimensions(match: re.Match[str]) -> str:
 
 
 _COMPUTED: dict[str, Callable[[re.Match[str]], str]] = {
-    "bmm": _bmm, "square": _square, "sizes_differ": _sizes_differ, "broadcast": _broadcast,
+    "bmm": _bmm, "square": _square, "broadcast": _broadcast,
     "matmul": _matmul, "linear": _linear, "expand": _expand, "cat": _cat, "unpacked": _unpacked,
     "not_held": _not_held, "combine": _combine, "missing": _missing, "too_many": _too_many,
     "state": _state, "dimensions": _dimensions,

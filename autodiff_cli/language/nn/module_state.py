@@ -116,10 +116,12 @@ def _load_state_dict(
         if waits and isinstance(stored, Tensor):  # it learns its size here
             kept.__class__ = Tensor
             kept.adopt(new_leaf(np.zeros(stored.shape, kept.dtype)))
-    _check_sizes(fitting, self.cls.name)
+    differing = _differing(fitting)
     for name, kept, stored in given:
         if not isinstance(kept, Tensor):
             call_value(kept, [stored], {})
+        elif name in differing:
+            continue
         elif truth(assign):
             _assign(self, name, kept, stored)
         else:
@@ -130,10 +132,15 @@ def _load_state_dict(
     for _, module in self.named_modules():
         for hook in list(module.loaded.values()):
             call_value(hook, [module, matched], {})
+    words = list(differing.values())
     if truth(strict) and (missing or unexpected):
-        words = [f"missing {', '.join(missing)}"] if missing else []
-        words += [f"unexpected {', '.join(map(str, unexpected))}"] if unexpected else []
+        if unexpected:
+            words.insert(0, f"unexpected {', '.join(map(str, unexpected))}")
+        if missing:
+            words.insert(0, f"missing {', '.join(missing)}")
         raise fault("E210 state-does-not-fit", self.cls.name, "; ".join(words))
+    if words:
+        raise fault("E308 sizes-state-do-not", "; ".join(words), owner=self.cls.name)
     return matched
 
 
@@ -152,8 +159,9 @@ def _assign(self: Module, path: str, tensor: Tensor, given: Tensor) -> None:
         made.is_parameter = True
 
 
-def _check_sizes(given: list[tuple[str, Tensor, Any]], owner: str) -> None:
-    differing = []
+def _differing(given: list[tuple[str, Tensor, Any]]) -> dict[str, str]:
+    """What is said of stored tensors whose sizes are not those here, by their names."""
+    differing = {}
     for name, tensor, value in given:
         if not isinstance(value, Tensor):
             raise misfit(
@@ -161,9 +169,8 @@ def _check_sizes(given: list[tuple[str, Tensor, Any]], owner: str) -> None:
             )
         there, here = value.looked_at.shape, tensor.looked_at.shape
         if there != here:
-            differing.append(f"{name} has shape {there} there, {here} here")
-    if differing:
-        raise fault("E308 sizes-state-do-not", "; ".join(differing), owner=owner)
+            differing[name] = f"{name} has shape {there} there, {here} here"
+    return differing
 
 
 # -- dtypes ---------------------------------------------------------------------------------------

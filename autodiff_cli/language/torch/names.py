@@ -36,12 +36,9 @@ from ..values.tensor_memory import as_strided
 from ..values.values import Builtin, GradMode, Size, TypeName, builtins_of
 
 
-def _is_edge(value: Any) -> bool:
-    return getattr(value, "name", "") == "GradientEdge"
-
-
 def _tensors(value: Any, what: str) -> list[Tensor]:
-    values = [value] if isinstance(value, Tensor) or _is_edge(value) else items_of(value)
+    edge = getattr(value, "name", "") == "GradientEdge"
+    values = [value] if isinstance(value, Tensor) or edge else items_of(value)
     values = [getattr(item, "tensor", item) for item in values]  # of a place in the graph
     for item in values:
         if not isinstance(item, Tensor):
@@ -79,9 +76,6 @@ def _grad(
     unused = materialize if allow_unused is None else truth(allow_unused)
     if materialize and not unused:
         raise fault("E205 grad-cannot-give-zeros")
-    one = isinstance(inputs, Tensor) or _is_edge(inputs)
-    if materialize and any(map(_is_edge, [inputs] if one else items_of(inputs))):
-        raise fault("E205 grad-cannot-give-zeros-edge")
     grad = gradients.grad
     if truth(is_grads_batched):
         from ...autograd.transforms.functions import batched_grad as grad

@@ -303,7 +303,11 @@ def multi_margin_loss(
         S(t(2, 3), ints(2, 3, values=[[0, -1, 1], [2, 1, -1]]), **ONCE),
         S(t(3), ints(3, values=[1, 2, -1]), **ONCE),
     ],
-    errors=[Bad("E308", t(2, 3), ints(2, 2)), Bad("E305", t(3), ints(3, values=[0, 4, -1]))],
+    errors=[
+        Bad("E308", t(2, 3), ints(2, 2)),
+        Bad("E308", t(2), ints(1, 1, 2)),
+        Bad("E305", t(3), ints(3, values=[0, 4, -1])),
+    ],
     properties=frozenset({"clamps"}),
     no_forward="multilabel_margin_loss_forward",
     phrase="the classes inside of the margin, against those of the targets",
