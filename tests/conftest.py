@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from autodiff_cli.graph.state import STATE
+
 # A shared machine is slow at times; a deadline for each example would make tests flaky.
 settings.register_profile(
     "project", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
@@ -27,6 +29,8 @@ def pytest_runtest_setup() -> None:
     job that a script started in the background, or an interrupted command that ran in here."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if STATE.over is not None:  # a test before this one ran into a limit without a run of its own
+        STATE.__init__()  # type: ignore[misc]
 
 
 @pytest.fixture(scope="session")
