@@ -429,6 +429,7 @@ def test_many_parameters_are_summed_up(cli, width: int):
     assert "594" in shown  # the largest norm: 3 steps of 99 in 2 x 2
     plain = cli("-", stdin=MANY_WEIGHTS).out
     assert len(plain.splitlines()) < 20
+    assert "# ws[*]: 100 tensors alike (--show 'ws[*]' writes them)" in plain
     glob = "--show", "ws[*]"
     assert len(cli("-", *glob, stdin=MANY_WEIGHTS).out.splitlines()) == 301
 

@@ -191,6 +191,7 @@ def test_not_finite(session: Any) -> None:
     output = session("y = sqrt(x)")
     assert "y  (2,)" in output
     assert "warning[W501]" in output
+    assert "help: `sqrt(clamp(x, min=1e-12))` stays finite" in output
     session(":set nan error")
     output = session.fails("z = sqrt(x)")
     assert "error[E501]" in output
