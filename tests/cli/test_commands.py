@@ -302,13 +302,3 @@ def test_of_and_loss_are_one_option(cli, command: str) -> None:
         result = cli(command, "demo.expr", flag, "lss")
         assert result.code == 3
         assert "--of lss: the name does not exist" in result.err
-
-
-@pytest.mark.parametrize(
-    ("option", "most", "code"), [("--max-depth", "20", "E507"), ("--max-steps", "30", "E506")]
-)
-def test_limits_hold_in_a_session(cli, option: str, most: str, code: str):
-    recursive = "def f(n):\n  return f(n + 1)\n\nf(0)\n"
-    result = cli("repl", option, most, stdin=recursive)
-    assert f"error[{code}]" in result.out + result.err
-    assert most in result.out + result.err

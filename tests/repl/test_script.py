@@ -46,6 +46,16 @@ def test_scripts(text: str, output: str, code: int) -> None:
     assert bool(err.getvalue()) == bool(code)
 
 
+@pytest.mark.parametrize(("option", "code"), [("--max-depth", "E507"), ("--max-steps", "E506")])
+def test_limits_hold(option: str, code: str) -> None:
+    stdin: Any = io.StringIO()
+    stdin.buffer = io.BytesIO(b"def f(n):\n  return f(n + 1)\n\nf(0)\n")
+    out, err = io.StringIO(), io.StringIO()
+    assert main(["repl", option, "27"], Environment(stdin, out, err, {})) == 4
+    assert f"error[{code}]" in err.getvalue()
+    assert "27" in err.getvalue()
+
+
 def test_messages_have_the_lines_of_the_script() -> None:
     text = "x = 1\n\ny = [\n 1,\n 2]\nz = x +\\\n undefined\n"
     stdin: Any = io.StringIO()
