@@ -478,8 +478,14 @@ def batched_grad(
     given = [g for g in grad_outputs if g is not None]
     for at, (out, g) in enumerate(zip(outputs, grad_outputs, strict=True)):
         if g is not None and g.shape and g.shape[1:] != out.shape:
-            sizes = list(g.shape[2:]), list(out.shape)
-            raise fault("E308 batched-gradient-shape", at, *sizes, per=tuple(g.shape[1:]), out=out)
+            raise fault(
+                "E308 batched-gradient-shape",
+                tuple(g.shape[1:]),
+                at,
+                list(g.shape[2:]),
+                list(out.shape),
+                out=out,
+            )
     dims: list[int | None] = [0 if g.shape else None for g in given]
     trace = Trace(_batch_size(given, dims))
     with trace.running():

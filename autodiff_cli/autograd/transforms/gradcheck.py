@@ -9,11 +9,11 @@ import numpy as np
 
 from ...errors import AutodiffError, fail, fault
 from ...graph.node import Node
-from ...graph.op import constant, value_of
+from ...graph.op import OUTPUT, constant, value_of
 from ...graph.registry import F
 from ...graph.state import STATE, grad_mode
 from ..printing import format_tensor
-from ..reverse import gradients
+from ..reverse import gradients, history, ruled, zeros_like
 from ..tensor import Tensor
 from ..transform_levels import Opened, jacobian_of
 from .functional import tensors_in
@@ -22,14 +22,17 @@ Call = Callable[[list[Any], dict[str, Any]], Any]
 
 
 class Tolerance:
-    """How far apart two derivatives may be; `eps` is the step of the differences."""
+    """How far apart two derivatives may be, and two runs of one `backward` (`nondet`); `eps` is the
+    step of the differences. `undefined`: whether gradients that are not there are tried."""
 
-    __slots__ = ("atol", "eps", "rtol")
+    __slots__ = ("atol", "eps", "nondet", "rtol", "undefined")
 
     def __init__(self, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3):
         self.eps = eps
         self.atol = atol
         self.rtol = rtol
+        self.nondet = 0.0
+        self.undefined = True
 
 
 def gradcheck(
@@ -66,6 +69,33 @@ def gradcheck(
                 np.zeros((*out.shape, *x.shape)) if g is None else np.asarray(value_of(g))
             ).reshape(out.numel, x.numel)
             _compare(name, analytic, numeric[i].T, i, places[at], out, x, tolerance)
+    if backward:
+        _check_own(name, outputs, opened.nodes, rows, tolerance)
+
+
+def _check_own(
+    name: str, outputs: list[Node], inputs: list[Node], rows: Any, tolerance: Tolerance
+) -> None:
+    """E602 when a `backward` of the program gives other gradients the second time, or some where
+    the result has none."""
+    found = dict.fromkeys(node for out in outputs for node in history(out))
+    own = [node for node in found if "own saving" in node.op.properties]
+    if not own:
+        return
+    for row, again in zip(rows, jacobian_of(outputs, inputs), strict=True):
+        for g, h in zip(row, again, strict=True):
+            apart = 0 if g is None or h is None else np.abs(value_of(g) - value_of(h))
+            if np.max(apart, initial=0) > tolerance.nondet:
+                raise fault("E602 other-gradients-again", name, tolerance.nondet)
+    zeros = [(out, zeros_like(out)) for out in outputs if out.requires_grad]
+    free = gradients(zeros, inputs, create_graph=False, retain_graph=True)
+    last = dict.fromkeys(out.args[0] if out.op is OUTPUT else out for out in outputs)
+    for node in last if tolerance.undefined else ():
+        if node in own:
+            none = None if node.outputs is None else (None,) * len(node.outputs)
+            free.extend(ruled(node, none)[0])
+    if any(g is not None and value_of(g).any() for g in free):
+        raise fault("E602 gradients-of-nothing", name)
 
 
 def _differs(out: Node) -> bool:

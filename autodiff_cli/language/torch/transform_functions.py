@@ -285,6 +285,8 @@ def _tolerance(
         raise fault("E205 eps-atol-rtol", name=name, error=error) from None
     if not found.eps > 0:
         raise fault("E205 needs-positive-eps", name=name, found=found)
+    found.nondet = to_float(options.get("nondet_tol", 0.0))
+    found.undefined = truth(options.get("check_undefined_grad", True))
     return found
 
 
@@ -302,6 +304,9 @@ def _gradcheck(
     call, values = _function("gradcheck", func), _inputs(inputs)
     columns = duals.columns if truth(options.get("check_forward_ad", False)) else None
     backward = truth(options.get("check_backward_ad", True))
+    if columns is None and not backward:
+        words = "Expected at least one of check_forward_ad or check_backward_ad to be True"
+        raise refused("E205", words, words, "leave check_backward_ad out", "AssertionError")
     return gradcheck.holds(
         lambda: gradcheck.gradcheck(call, values, tolerance, "gradcheck", columns, backward),
         truth(raise_exception),
