@@ -252,3 +252,47 @@ def test_in_a_notebook(browser: Any, tmp_path: Path) -> None:
     browser.switch_to.frame(0)
     assert browser.execute_script(SEEN) == ["start"]
     browser.switch_to.default_content()
+
+
+def test_numbers_and_formulas_have_room(browser: Any, tmp_path: Path) -> None:
+    """Long rows of numbers do not run into each other, formulas are not squeezed into a column, and
+    on paper nothing is cut off or folded away."""
+    program = tmp_path / "wide.expr"
+    program.write_text(
+        "import torch\n"
+        "first_weights = torch.linspace(-0.011, 0.0009622, 12).reshape(3, 4).requires_grad_()\n"
+        "second_weights = torch.linspace(-0.5, 0.5, 12).reshape(4, 3).requires_grad_()\n"
+        "x = torch.tensor([[1.0, 2.0, 3.0]])\n"
+        "hidden = torch.sin(x @ first_weights) @ second_weights\n"
+        "loss = torch.sum(torch.exp(hidden) ** 2 * torch.tanh(x)) * 1e-3\nloss.backward()\n"
+    )
+    out = tmp_path / "wide.html"
+    assert said("report", str(program), "-o", str(out))[0] == 0
+    for width, media in ((1440, ""), (390, ""), (720, "print")):
+        size(browser, width, 900)
+        look(browser, media=media)
+        opened(browser, out.as_uri())
+        touching, folded, squeezed, cut = browser.execute_script("""
+            const all = s => [...document.querySelectorAll(s)];
+            const room = document.querySelector('.gradients').clientWidth;
+            return [
+              all('.matrix td').filter(e => e.scrollWidth > e.clientWidth + 1).length,
+              all('.gradients details code').filter(e => !e.checkVisibility()).length,
+              all('.formula').filter(e => e.clientWidth < 0.6 * room).length,
+              all('.gradients .scroll').filter(e => e.scrollWidth > e.clientWidth + 1).length,
+            ]""")
+        assert (touching, squeezed, cut) == (0, 0, 0)
+        assert media == "" or folded == 0
+    look(browser)
+
+
+def test_keys_are_told_where_there_are_steps(browser: Any, page: str, tmp_path: Path) -> None:
+    opened(browser, page)
+    assert "next step" in browser.find_element(By.TAG_NAME, "footer").text
+    look(browser, media="print")
+    assert "Keys" not in browser.find_element(By.TAG_NAME, "footer").text
+    look(browser)
+    out = tmp_path / "bad.html"
+    assert said("report", "-e", "x = [", "-o", str(out))[0] == 3
+    opened(browser, out.as_uri())
+    assert "Keys" not in browser.find_element(By.TAG_NAME, "footer").text

@@ -52,7 +52,7 @@ def _table(array: np.ndarray, scale: float, precision: int, shape: tuple[int, ..
     )
     height, width = array.shape
     kind = "matrix" + " vector" * (height == 1) + " long" * (height == 1 and width > LINE)
-    kind += " tall" * (height > LINE)
+    kind += " tall" * (height > LINE) + " wide" * (width > LINE // 2)
     return f'<table class="{kind}" aria-label="shape {format_shape(shape)}">{rows}</table>'
 
 

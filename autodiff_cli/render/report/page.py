@@ -47,6 +47,10 @@ BUTTONS = (
     ("next", "next step", "M4 3v10l8-5z"),
     ("last", "last step", "M12 3h2v10h-2zM2 3v10l9-5z"),
 )
+KEYS = (
+    ' <span class="keys">Keys: <kbd>→</kbd> next step, <kbd>←</kbd> back, <kbd>Home</kbd> and '
+    "<kbd>End</kbd>, <kbd>space</kbd> plays.</span>"
+)
 STATUS = {"passed": "✓", "failed": "✗", "error": "✗"}
 
 
@@ -65,6 +69,7 @@ def page(names: Sequence[str], articles: Sequence[str], title: str = "", stamp: 
         stamp=f", {_safe(stamp)}" if stamp else "",
         index=f'<nav aria-label="Programs"><ol>{index}</ol></nav>' if several else "",
         files="\n".join(articles),
+        keys=KEYS if any('class="bar"' in article for article in articles) else "",
         kind="" if title or several else "single",
     )
 
@@ -354,27 +359,28 @@ class Article:
     # -- below ------------------------------------------------------------------------------------
 
     def _gradients(self, found: Explanation) -> str:
-        rows = []
+        gradient, rows = f"d {_safe(found.objective)} / d name", ""
         for total in found.totals:
-            rows.append(
+            rows += (
                 f'<tr><th scope="row">{_code(total.name)}</th>'
-                f"<td>{self._value(total.at)}</td>"
-                f"<td>{self._value(total.value)}{numbers.histogram(total.value)}"
-                f"{_note(added(total))}</td><td>{self._formula(total.name)}</td></tr>"
+                f'<td data-head="value">{self._value(total.at)}</td>'
+                f'<td data-head="{gradient}">{self._value(total.value)}'
+                f"{numbers.histogram(total.value)}{_note(added(total))}</td></tr>"
             )
-        gradient = f"d {_safe(found.objective)} / d name"
-        return _grid(("name", "value", gradient, "as a formula"), "".join(rows))
+            if formula := self._formula(total.name):
+                rows += f'<tr><td class="formula" colspan="3">{formula}</td></tr>'
+        return _grid(("name", "value", gradient), rows)
 
     def _formula(self, name: str) -> str:
         """The gradient as a formula, and what the names in it mean; a long one is folded."""
         found = self.program.formulas.get(name)
         if found is None:
             return ""
-        shown = _code(found.text)
+        shown = f"= {_code(found.text)}"
         for word, (part, text, _) in zip(chain(["where"], repeat("and")), found.lets, strict=False):
             shown += f"<br>{word} {_code(f'{part} = {text}')}"
         if len(shown) > LONG:
-            return f"<details><summary>formula</summary>{shown}</details>"
+            return f"<details><summary>as a formula</summary>{shown}</details>"
         return shown
 
     def _jacobian(self) -> str:
