@@ -146,7 +146,7 @@ class Tensor:
         self.steps = NO_STEPS
         self.seen = 0
         self.is_parameter = False
-        self.tag: Any = None
+        self.tag: str | None = None
         node.handle = ref(self)
         if node.requires_grad and STATE.packing:
             STATE.packing[-1](node)
@@ -558,10 +558,10 @@ class Array(Tensor):
     __slots__ = ()
 
 
-def as_array(tensor: Tensor) -> Array:
-    """The same handle, as an array."""
+def as_array(tensor: Tensor, tag: str = "array") -> Array:
+    """The same handle, as an array, or as a "number": a scalar of NumPy's."""
     tensor.__class__ = Array
-    tensor.tag = "numpy"
+    tensor.tag = tag
     assert isinstance(tensor, Array)
     return tensor
 

@@ -136,12 +136,10 @@ def python_number(value: Any) -> bool | int | float:
 
 
 def to_int(value: Any, first: Node | None = None) -> int:
-    if type(value) is int:
+    if isinstance(value, int):
         if -(1 << 63) <= value < 1 << 63:
-            return value
+            return value if type(value) is int else int(value)
         raise fault("E504 number-does-not-fit-into", short(value, 40))
-    if isinstance(value, bool):
-        return int(value)
     node = node_of(value)
     if node is not None and node.numel == 1 and (node.dtype.kind in "iub" or written_as_int(node)):
         return int(python_number(node))

@@ -103,7 +103,7 @@ class Ways:
 def from_array(node: Node) -> bool:
     """Whether a node is, or was made of, a NumPy array, which had left the graph before."""
     handle = None if node.handle is None else node.handle()
-    if isinstance(handle, Tensor) and handle.tag == "numpy":
+    if isinstance(handle, Tensor) and handle.tag is not None:
         return True
     return any(
         n.op.key == "data_alias" and n.span is not None and ".numpy(" in n.span.text

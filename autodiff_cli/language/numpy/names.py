@@ -136,7 +136,7 @@ def numpy_function(name: str, ops: list[Any]) -> Callable[..., Any]:
     own = computed(name) if name in COMPUTED and STATE.python else None
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        if not STATE.python or any(isinstance(a, Tensor) and a.tag != "numpy" for a in args):
+        if not STATE.python or any(isinstance(a, Tensor) and a.tag is None for a in args):
             if STATE.python and any(isinstance(a, Tensor) and a.requires_grad for a in args):
                 raise fault("E402 numpy-cannot-called-tensor", name=name)
             return calls.call_ops(ops, name, args, kwargs)

@@ -43,6 +43,7 @@ from ..values.dialect import is_numeric_list
 from ..values.factories import is_literal_value, leaf_of_literal
 from ..values.formatting import text
 from ..values.housekeeping import HOUSEKEEPING, ended, limit
+from ..values.numpy_numbers import to_python
 from ..values.values import Scope
 from .gc_control import program_made
 from .report import Report, TensorRecord
@@ -431,7 +432,7 @@ class Program:
             )
         for name, value in self.scope.names.items():
             if isinstance(value, bool | int | float) and name != "_":
-                report.scalars[name] = value
+                report.scalars[name] = to_python(value)
         report.snippet = STATE.python
         report.loss = report.objective = self.loss_name
         report.chosen = bool(self.options.wrt)

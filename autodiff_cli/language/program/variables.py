@@ -58,7 +58,7 @@ def named_tensors(program: Program) -> dict[str, Tensor]:
         name, value = pending.pop()
         if isinstance(value, Tensor):
             inside = not name.isidentifier()
-            if value.tag != "numpy" and not (inside and id(value) in seen):
+            if value.tag is None and not (inside and id(value) in seen):
                 found[name] = value
             if inside:
                 seen.add(id(value))

@@ -13,6 +13,7 @@ import numpy as np
 from ...autograd import calls
 from ...autograd.tensor import Array, Tensor
 from ...errors import AutodiffError, fail, fault, refused
+from ...graph.dtypes import FLOAT16, FLOAT32
 from ...graph.params import BindError, check_device, to_int, to_scalar, type_name
 from ...graph.state import STATE
 from ...graph.symbolic_numbers import Aside, Later, Varying, like, whole
@@ -33,6 +34,7 @@ from ..values.iterators import (
     sorted_values,
     zipped,
 )
+from ..values.numpy_numbers import INTEGERS, NumpyInteger
 from ..values.operations import binary, compare, count_nested, items_of, iterate, pairs_of, truth
 from ..values.providers import from_above
 from ..values.user_classes import DECORATORS, OBJECT, Object, UserClass, special
@@ -451,17 +453,24 @@ _OTHER_KINDS: dict[str, Any] = {
 }
 
 
-TENSOR_TYPE = TypeName("torch.Tensor", lambda v: isinstance(v, Tensor) and v.tag != "numpy", None)
+def _is_number(dtype: np.dtype, value: Any) -> bool:
+    return type(value) is Array and value.tag == "number" and value.dtype == dtype
+
+
+TENSOR_TYPE = TypeName("torch.Tensor", lambda v: isinstance(v, Tensor) and v.tag is None, None)
 TYPE = instances("type", UserClass | TypeName, _type)
-ARRAY_TYPE = TypeName("numpy.ndarray", lambda v: isinstance(v, Tensor) and v.tag == "numpy", None)
+ARRAY_TYPE = TypeName("numpy.ndarray", lambda v: type(v) is Array and v.tag == "array", None)
 _FROM_KEYS = Builtin("fromkeys", lambda keys, value=None: dict.fromkeys(items_of(keys), value))
 _MAKE_TABLE = Builtin("maketrans", lambda *args: str.maketrans(*args))
 _TYPES = (
     TENSOR_TYPE,
     ARRAY_TYPE,
     instances("bool", bool, lambda value=False: truth(value)),
-    instances("int", int, _to_int),
-    TypeName("numpy.float64", lambda v: type(v) is np.float64, None),
+    *[instances(f"numpy.{kind.__name__}", kind) for kind in INTEGERS.values()],
+    TypeName("int", lambda v: isinstance(v, int) and not isinstance(v, NumpyInteger), _to_int),
+    instances("numpy.float64", np.float64),
+    TypeName("numpy.float32", partial(_is_number, FLOAT32), None),
+    TypeName("numpy.float16", partial(_is_number, FLOAT16), None),
     instances("float", float, _float),
     instances("str", str, lambda value="": text(value), maketrans=_MAKE_TABLE),
     instances("torch.Size", Size, lambda values=(): Size(_int(v) for v in items_of(values))),

@@ -26,6 +26,7 @@ from ...graph.sizes import check_size
 from ...graph.state import STATE, taken_out
 from ...graph.symbolic_numbers import Aside
 from .functions import guarded
+from .numpy_numbers import NumpyInteger, of_numpy, to_numpy
 from .providers import from_above
 from .values import Builtin, TypeName
 
@@ -60,9 +61,9 @@ class ArrayType:
         return f"dtype('{self.dtype.name}')"
 
 
-def made(array: np.ndarray) -> Array:
+def made(array: np.ndarray, tag: str = "array") -> Array:
     """An array of the program with these values."""
-    return as_array(Tensor(constant(np.ascontiguousarray(array).reshape(array.shape))))
+    return as_array(Tensor(constant(np.ascontiguousarray(array).reshape(array.shape))), tag)
 
 
 # -- attributes and methods -----------------------------------------------------------------------
@@ -156,7 +157,7 @@ def result(value: Any) -> Any:
     if value.shape:
         return as_array(value)
     if value.dtype.name == "float32":
-        return as_array(Tensor(value.node))  # a number looks at no memory
+        return as_array(Tensor(value.node), "number")  # it looks at no memory
     if STATE.recorder is not None:
         return value.item()
     return given_back(value_of(value.node)[()])
@@ -169,6 +170,8 @@ def plain(value: Any, depth: int = 0) -> Any:
     """A value as NumPy takes it, within `depth` lists."""
     if isinstance(value, Tensor):
         return value_of(value.node)
+    if isinstance(value, NumpyInteger):
+        return to_numpy(value)
     if isinstance(value, ArrayType | TypeName):
         return dtype_of(value)
     if isinstance(value, list | tuple):
@@ -180,13 +183,12 @@ def plain(value: Any, depth: int = 0) -> Any:
 
 def given_back(value: Any) -> Any:
     """What NumPy gave, as a value of the program."""
-    if isinstance(value, np.ndarray) or (isinstance(value, np.floating) and value.itemsize < 8):
+    single = isinstance(value, np.floating) and value.itemsize < 8
+    if single or isinstance(value, np.ndarray):
         array = np.asarray(value)
         dtype_of(array.dtype)
-        return made(array)
-    if isinstance(value, np.float64):
-        return value  # a float that prints otherwise, and makes tensors of its dtype
-    return value.item() if isinstance(value, np.generic) else value
+        return made(array, "number" if single else "array")
+    return of_numpy(value)
 
 
 # -- functions whose arguments are not those of an op ---------------------------------------------

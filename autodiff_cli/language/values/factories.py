@@ -12,7 +12,7 @@ from ...autograd.handles import wrap_view
 from ...autograd.literals import array_of, check_extent, has_tensor, no_number
 from ...autograd.tensor import Array, Tensor, new_leaf
 from ...errors import fault
-from ...graph.dtypes import DTYPES, FLOAT64, SCALAR_TYPES, is_float
+from ...graph.dtypes import DTYPES, SCALAR_TYPES, is_float
 from ...graph.node import Node
 from ...graph.op import value_of
 from ...graph.params import check_device, to_dtype
@@ -20,6 +20,7 @@ from ...graph.registry import F
 from ...graph.state import STATE, taken_out
 from ...graph.strides import strides_of
 from .dialect import kind_of
+from .numpy_numbers import NUMPY_NUMBERS
 from .operations import flag, iterate
 from .values import Size, TypeName
 
@@ -48,7 +49,7 @@ def make_tensor(
 
 def _ahead(data: Tensor) -> Node:
     """What a tensor or an array holds; E208 for arrays that go backwards through their memory."""
-    if data.tag == "numpy" and data.steps and min(strides_of(data.looked_at), default=0) < 0:
+    if data.tag and data.steps and min(strides_of(data.looked_at), default=0) < 0:
         raise fault("E208 tensor-array-backwards")
     return data.node
 
@@ -65,11 +66,9 @@ def _warn_of_copy() -> None:
 
 def _dtype_of_numpy(data: Any) -> np.dtype | None:
     """The dtype of a number of NumPy's, or of a list that begins with such or with an array."""
-    if not isinstance(data, list | tuple):
-        return FLOAT64 if type(data) is np.float64 else None
     while isinstance(data, list | tuple) and data:
         data = data[0]
-    return data.dtype if type(data) is Array else FLOAT64 if type(data) is np.float64 else None
+    return data.dtype if type(data) is Array or type(data) in NUMPY_NUMBERS else None
 
 
 def with_grad(array: np.ndarray, requires_grad: bool) -> Tensor:
@@ -97,7 +96,7 @@ def _numbers(data: Any) -> Any:
 
 def _number(tensor: Tensor) -> Any:
     """The number of a tensor in a list; NumPy's arrays are lists."""
-    if tensor.tag == "numpy":
+    if tensor.tag:
         return _numbers(tensor)
     if tensor.node.numel != 1:
         raise fault(
@@ -114,7 +113,7 @@ def _number(tensor: Tensor) -> Any:
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """`torch.as_tensor`: a tensor as it is when nothing is to be done."""
     if isinstance(data, Tensor):
-        result = wrap_view(F.data_alias(_ahead(data)), data) if data.tag == "numpy" else data
+        result = wrap_view(F.data_alias(_ahead(data)), data) if data.tag else data
         kind = None if dtype is None else to_dtype(dtype)
         return result if kind is None or kind == data.dtype else Tensor(F.to_dtype(data.node, kind))
     return make_tensor(data, dtype=dtype)

@@ -29,6 +29,7 @@ from ...graph.state import STATE
 from ...graph.symbolic_numbers import Aside, Later, Unread, Varying, later
 from ..errors.exhaustion import too_many_digits
 from .housekeeping import count_step
+from .numpy_numbers import NUMPY_NUMBERS
 from .providers import from_above
 from .values import (
     Builtin,
@@ -57,9 +58,9 @@ def text(value: Any) -> Any:
     own = getattr(type(value), "describe_text", None)
     if own is not None:
         return own(value)
-    if isinstance(value, Tensor) and value.tag == "numpy":
+    if isinstance(value, Tensor) and value.tag:
         return array_text(value, str)
-    if type(value) is np.float64:
+    if type(value) in NUMPY_NUMBERS:
         return str(value)
     return represent(value)
 
@@ -237,7 +238,8 @@ def _function(value: UserFunction | Builtin | OpFunction) -> str:
 def array_text(array: Tensor, words: Callable[[Any], str]) -> str:
     """What `print(array)` and, in containers, its `repr` give in NumPy."""
     with np.printoptions(**STATE.array_options):
-        return words(value_of(array.node))
+        values = value_of(array.node)
+        return words(values[()] if array.tag == "number" else values)
 
 
 def tensor_text(tensor: Tensor) -> str:
@@ -255,7 +257,7 @@ def tensor_text(tensor: Tensor) -> str:
 
 def _tensor_text(tensor: Tensor) -> str:
     node = tensor.looked_at
-    if tensor.tag == "numpy":
+    if tensor.tag:
         return array_text(tensor, repr)
     if hasattr(tensor, "describe"):
         return str(tensor.describe())

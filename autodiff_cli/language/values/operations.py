@@ -25,6 +25,7 @@ from ...graph.state import STATE, grad_mode
 from ...graph.symbolic_numbers import Aside, Unread, Varying
 from .dialect import is_numeric_list, kind_of, misfit
 from .housekeeping import count_step
+from .numpy_numbers import NUMPY_NUMBERS
 from .providers import from_above
 from .python_operators import (
     BINARY,
@@ -192,8 +193,8 @@ def unary(symbol: str, value: Any) -> Any:
         return -value if symbol == "-" else +value if symbol == "+" else ~value
     if type(value) is Varying and symbol != "~":
         return -value if symbol == "-" else value
-    if type(value) is np.float64 and symbol != "~":
-        return -value if symbol == "-" else value
+    if type(value) in NUMPY_NUMBERS and not (symbol == "~" and type(value) is np.float64):
+        return _UNARY[symbol](value)
     if isinstance(value, Instance | Counter):
         try:
             return _UNARY[symbol](value)
@@ -323,7 +324,7 @@ def truth(value: Any) -> bool:
     """Whether a value counts as true; tensors need exactly one element."""
     if isinstance(value, Tensor):
         if value.node.numel != 1:
-            what = "an array" if value.tag == "numpy" else "a tensor"
+            what = "an array" if value.tag else "a tensor"
             raise fault("E408 truth-tensor-elements", what, tuple(value.shape), value=value)
         if STATE.batching and not known(value.node):
             raise fault("E203 vmap-condition")

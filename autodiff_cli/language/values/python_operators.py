@@ -8,14 +8,13 @@ from collections.abc import Callable, ItemsView, KeysView
 from sys import maxsize
 from typing import Any
 
-import numpy as np
-
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, fail, fault
 from ...graph.symbolic_numbers import Varying
 from ...numerals import short
 from .dialect import kind_of
 from .formatting import percent
+from .numpy_numbers import INTEGERS, NUMPY_NUMBERS, computed
 from .values import Size
 
 MAX_BITS = 1_000_000
@@ -52,14 +51,11 @@ def python_binary(symbol: str, left: Any, right: Any) -> Any:
     a, b = type(left), type(right)
     try:
         if (
-            np.float64 in (a, b)
+            (a in NUMPY_NUMBERS or b in NUMPY_NUMBERS)
             and isinstance(left, int | float)
             and isinstance(right, int | float)
         ):
-            if symbol in _BITWISE or symbol in "^@":
-                raise _cannot_combine(symbol, left, right)
-            with np.errstate(all="ignore"):
-                return BINARY[symbol][1](np.float64(left), right)
+            return computed(BINARY[symbol][1], left, right)
         if a in NUMBERS and b in NUMBERS and symbol != "@":
             if a is not float and b is not float:
                 bound_integers(symbol, left, right)
@@ -111,7 +107,7 @@ NUMBERS = frozenset({int, float, bool})
 _BITWISE = frozenset({"<<", ">>", "&", "|"})
 _JOINED = (set, frozenset, dict, deque, KeysView, ItemsView)  # what Python joins by operators
 _SEQUENCES = frozenset({str, list, tuple, deque})
-_WHOLE = frozenset({int, bool})
+_WHOLE = frozenset({int, bool, *INTEGERS.values()})
 
 
 def bound_length(length: int, kind: type, times: int = 0) -> None:

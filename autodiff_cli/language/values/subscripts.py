@@ -15,6 +15,7 @@ from ...graph.state import STATE
 from ...suggest import suggest
 from .dialect import kind_of
 from .formatting import represent
+from .numpy_numbers import NumpyInteger
 from .operations import count_nested
 from .values import Instance, Size, has
 
@@ -117,7 +118,7 @@ def _index_part(part: Any) -> Any:
         return list(part)
     if isinstance(part, list) and any(isinstance(p, Tensor) for p in part):
         return [p.item() if isinstance(p, Tensor) and p.node.numel == 1 else p for p in part]
-    return part
+    return int(part) if isinstance(part, NumpyInteger) else part
 
 
 def _is_int_leaf(tensor: Tensor) -> bool:
@@ -142,6 +143,8 @@ def dict_key(key: Any, span: Any = None) -> Any:
     if type(key) is tuple:
         for part in key:
             dict_key(part, span)
+    elif isinstance(key, Tensor) and key.tag == "number":
+        return key.item()
     elif type(key).__hash__ is None:
         raise fail(
             "E208",

@@ -21,6 +21,7 @@ from .dialect import kind_of, misfit, private
 from .formatting import represent, str_format
 from .functions import call_value
 from .iterators import Lazy, sorted_values
+from .numpy_numbers import INTEGERS, to_numpy
 from .operations import (
     COMPARISONS,
     binary,
@@ -93,7 +94,7 @@ def _join(separator: str, parts: Any) -> str:
 def _number_as(value: Any, dtype: Any) -> Any:
     """`np.floor(2.5).astype(int)`: a number of NumPy's in another dtype."""
     kind = from_above("values.arrays.dtype_of")(dtype)
-    return from_above("values.arrays.given_back")(np.asarray(value).astype(kind)[()])
+    return from_above("values.arrays.given_back")(np.asarray(to_numpy(value)).astype(kind)[()])
 
 
 _OF_NUMBERS = """
@@ -102,9 +103,17 @@ _OF_NUMBERS = """
 """
 
 
-def _of_number(method: str, value: np.float64, *args: Any, **kwargs: Any) -> Any:
+_FACTS = ("shape", "ndim", "size", "itemsize", "nbytes", "T")
+
+
+def _fact_of_number(name: str, value: Any) -> Any:
+    return getattr(to_numpy(value), name)
+
+
+def _of_number(method: str, value: Any, *args: Any, **kwargs: Any) -> Any:
     """Methods that a number of NumPy's has, as its arrays have them."""
-    return from_above("values.arrays.given_back")(getattr(value, method)(*args, **kwargs))
+    found = getattr(to_numpy(value), method)(*args, **kwargs)
+    return from_above("values.arrays.given_back")(found)
 
 
 def _append(values: list[Any], item: Any) -> None:
@@ -315,6 +324,21 @@ calls.Results.get_attribute = _results_attribute  # type: ignore[attr-defined]  
 
 _FLOATS: dict[str, Getter] = {**_plain("is_integer"), **_methods(item=float), "real": lambda v: v}
 
+_INTS: dict[str, Getter] = {
+    **_plain("bit_length bit_count"),
+    "real": lambda v: v,
+    "imag": lambda v: 0,
+    "numerator": lambda v: v,
+    "denominator": lambda v: 1,
+}
+# What numbers of NumPy's have, as its arrays do.
+_OF_ARRAYS: dict[str, Getter] = {
+    "dtype": lambda v: from_above("values.arrays.ArrayType")(v.dtype),
+    **{name: partial(_fact_of_number, name) for name in _FACTS},
+    **{name: _bound(name, partial(_of_number, name)) for name in _OF_NUMBERS.split()},
+    **_methods(astype=_number_as),
+}
+
 VALUE_ATTRIBUTES: dict[type, dict[str, Getter]] = {
     str: _STRINGS,
     list: _LISTS,
@@ -335,21 +359,9 @@ VALUE_ATTRIBUTES: dict[type, dict[str, Getter]] = {
     set: _SETS,
     frozenset: _FROZEN_SETS,
     float: _FLOATS,
-    np.float64: {
-        **_FLOATS,
-        "dtype": lambda v: from_above("values.arrays.ArrayType")(v.dtype),
-        **_facts("shape ndim size itemsize nbytes T"),
-        **{name: _bound(name, partial(_of_number, name)) for name in _OF_NUMBERS.split()},
-        **_methods(astype=_number_as),
-    },
-    int: {
-        **_plain("bit_length bit_count"),
-        "real": lambda v: v,
-        "imag": lambda v: 0,
-        "numerator": lambda v: v,
-        "denominator": lambda v: 1,
-        **_methods(item=lambda v: v, astype=_number_as),
-    },
+    np.float64: {**_FLOATS, **_OF_ARRAYS},
+    **{kind: {**_INTS, **_methods(item=int), **_OF_ARRAYS} for kind in INTEGERS.values()},
+    int: _INTS,
     slice: _facts("start stop step"),
     range: {**_facts("start stop step"), **_plain("index count")},
     np.dtype: {
