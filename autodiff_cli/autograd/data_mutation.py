@@ -18,11 +18,14 @@ from ..graph.walk import bodies, bottom_up, walk
 
 def note(node: Node, holder: Any, memory: bool = True, by: Node | None = None) -> None:
     """Remember that the values of a node are those of `holder.node` from now on. `memory`: whoever
-    looks there sees it, not only who saved the tensor itself; `by` changed it, and has kept it."""
+    looks there sees it, not only who saved the tensor itself; `by` changed it first, and has kept
+    it."""
     if by is not None and not by.requires_grad:
         by = None  # no backward comes to it
     for same in same_memory(node):
-        same.mark().replaced = holder, memory, by
+        before = same.mark().replaced
+        first = by if before is None or before[1] is None else before[2]
+        same.mark().replaced = holder, memory, first
     STATE.replaced = STATE.overwriting = True
 
 

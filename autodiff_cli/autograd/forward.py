@@ -243,4 +243,8 @@ def _transposed(node: Node, args: tuple[Any, ...], memo: dict[Node, Change]) -> 
     targets = [dual for dual in duals if dual is not None]
     changes = iter(gradients(seeds, targets, create_graph=True, retain_graph=True))
     parts = tuple(None if dual is None else next(changes) for dual in duals)
-    return parts if several else parts[0]
+    if several:
+        return parts
+    (part,) = parts
+    spread = "broadcasts" in op.properties and part is not None and not single(part)
+    return F.contiguous(part) if spread else part

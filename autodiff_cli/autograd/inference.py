@@ -29,6 +29,8 @@ def _saved(node: Node) -> list[Node]:
     """What a node saved; of a composite all operands from which its body makes what that saves."""
     if node.op is OUTPUT or "own saving" in node.op.properties:
         return []
+    if node.grad_name == "NotImplemented" or (node.marks is not None and node.marks.freed):
+        return []
     if node.op.vjp_rule is not None:
         return saved_by(node)
     body = walk([node.body] if type(node.body) is Node else [], parents, node.inputs)

@@ -363,6 +363,10 @@ class Pass:
         if node.body is None:
             where = labelled(node.span, "made here")
             raise fault("E404 no-derivative-here", node.op.name, labels=where)
+        if "saves input" in node.op.properties:
+            if node.marks is not None and node.marks.freed:
+                raise freed(node)
+            check_saved(node, list(node.inputs[:1]))
         if Pass.created and not (node.marks is not None and node.marks.freed):
             for part in walk(bodies(node), lambda n: n.inputs, node.inputs):
                 if part.marks is not None and part.marks.freed:  # by gradients, which read it
@@ -519,7 +523,10 @@ def _reads(
 
     fresh = [g for x, g in slopes(node.op, node.args, found) if g is not None and wants(x)]
     made_of = walk(fresh, lambda n: () if n.seq <= since or saved(n) else n.inputs)
-    return [n for n in made_of if saved(n)]
+    read = [n for n in made_of if saved(n)]
+    if "saves input" in node.op.properties and node.handle is not None and wants(node.inputs[0]):
+        read.append(node.inputs[0])  # not in bodies, which are steps of our own
+    return read
 
 
 def check_freed(node: Node, g: Any) -> None:

@@ -83,17 +83,22 @@ def single(node: Node) -> bool:
 
 # Ops that write the elements that they name, and which of their arguments is what they write.
 NAMED = {"index_fill_number": 3, "index_fill_tensor": 3, "index_written": 2, "masked_written": 2}
+ZEROED = frozenset({"tril", "triu"})  # those that write zeros to elements of their choice
 
 
 def agreed(target: Node, written: Node) -> Node:
     """What is written to a tensor some of whose elements are one place in memory: each of those
     becomes the last that an op names. E308 for ops that write all of them."""
     at = NAMED.get(written.op.key)
-    if at is None:
-        raise fault("E308 expanded-tensor", target)
     args = list(written.args)
-    args[0], args[at] = F.zeros(target.shape, dtype=target.dtype), number(1.0, target.dtype)
-    named = np.flatnonzero(value_of(written.op.apply(args)))
+    if at is not None:
+        args[0], args[at] = F.zeros(target.shape, dtype=target.dtype), number(1.0, target.dtype)
+        named = np.flatnonzero(value_of(written.op.apply(args)))
+    elif written.op.key in ZEROED:
+        args[0] = F.ones(target.shape, dtype=target.dtype)
+        named = np.flatnonzero(value_of(written.op.apply(args)) == 0)
+    else:
+        raise fault("E308 expanded-tensor", target)
     places = _places(target)
     last = np.full(places.max(initial=0) + 1, -1)
     last[places[named]] = named

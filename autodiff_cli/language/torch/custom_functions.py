@@ -21,6 +21,7 @@ from ...graph.op import LEAF, OUTPUT, Op, output
 from ...graph.params import REQUIRED, Param
 from ...graph.registry import F
 from ...graph.state import STATE, grad_mode, packs
+from ...graph.strides import strides_of
 from ...source import Span
 from ..values.dialect import kind_of
 from ..values.functions import call_value
@@ -482,12 +483,15 @@ def recorded_results(
     everything = (*inputs, *nodes)
     if len(nodes) == 1:
         needs = is_float(nodes[0].dtype) and not frozen[0]
-        return [Node(CUSTOM, args, everything, nodes[0].shape, nodes[0].dtype, needs)]
+        made = [Node(CUSTOM, args, everything, nodes[0].shape, nodes[0].dtype, needs)]
+        made[0].strides = strides_of(nodes[0])
+        return made
     parent = Node(CUSTOM, args, everything, (), nodes[0].dtype, recorded)
     parent.outputs = tuple((n.shape, n.dtype) for n in nodes)
     made = []
     for i, skip in enumerate(frozen):
         part = output(parent, i)
+        part.strides = strides_of(nodes[i])
         if skip:
             part.requires_grad = False
         made.append(part)

@@ -69,7 +69,7 @@ def _gathered(x, dim, index, sparse_grad=False):
         else None
     ),
     shape=_gather_shape,
-    properties=frozenset({"slicewise"}),
+    properties=frozenset({"slicewise", "saves input"}),
     samples=[
         S(t(3, 2), 0, ints(2, 2)),
         S(t(2, 3), 1, ints(2, 4)),
@@ -350,6 +350,7 @@ def _taken_shape(input, index):
     samples=[S(t(2, 3), ints(4, high=6)), S(t(3), ints(values=-1)), S(t(), ints(2, high=1))],
     errors=[Bad("E305", t(2, 2), ints(values=[4])), Bad("E306", t(2), t(1))],
     vjp=lambda g, out, input, index: (F.put(zeros(input), index, g, True), None),
+    properties=frozenset({"saves input"}),
 )
 def take(input: Tensor, index: Mask):
     """Elements of the tensor seen as one row."""
@@ -400,6 +401,7 @@ def _chosen_shape(input, mask):
         S(t(), bools(values=True)),
     ],
     errors=[Bad("E306", t(2), ints(2)), Bad("E302", t(2), bools(3))],
+    properties=frozenset({"saves input"}),
 )
 def masked_select(input: Tensor, mask: Mask):
     """The elements where the mask is true, as one row."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...errors import fail, fault
-from ...graph.dtypes import is_float
+from ...graph.dtypes import FLOAT32, FLOAT64, is_float
 from ...graph.node import Node, Shape
 from ...graph.op import number
 from ...graph.registry import F
@@ -29,6 +29,7 @@ def spread(g: Node, input: Node, dim: Dims) -> Node:
 
 # PyTorch computes the slope by a function of its own, of the operands too.
 NAMED_SLOPE = frozenset({"slope has a name"})
+FEW = 1 << 16  # elements that are summed in float64
 
 
 def flat(g: Node, on: Node, name: str) -> Node:
@@ -77,6 +78,12 @@ def shifted(x: Node, dim: int, first: float) -> Node:
         return x
     front = F.expand(number(first, x.dtype), reduced_shape(x.shape, (dim,), True))
     return F.cat((front, F.narrow(x, dim, 0, n - 1)), dim)
+
+
+def widened(x: Node, numel: int) -> Node:
+    """float32 as float64, where few elements are summed: PyTorch rounds such sums once. Of large
+    arrays that takes three times as long here for the last digit."""
+    return F.to(x, FLOAT64) if x.dtype == FLOAT32 and numel <= FEW else x
 
 
 def as_float(input: Node) -> Node:

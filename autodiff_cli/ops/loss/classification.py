@@ -94,7 +94,7 @@ def nll_loss(
     ),
     public=False,
     samples=[S(t(2, 3), ints(2))],
-    properties=NAMED_SLOPE | {"one edge"},
+    properties=NAMED_SLOPE | {"one edge", "saves input"},
     phrase="minus the weight of each class at its target, divided by what the mean divides by",
 )
 def nll_loss_reduced(

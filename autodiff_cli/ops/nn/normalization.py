@@ -8,12 +8,13 @@ import numpy as np
 
 from ...errors import fail, fault
 from ...graph.declare import Size, Tensor, composite, function
+from ...graph.op import number
 from ...graph.registry import F
 from ...graph.samples import Bad, S, t
 from ...graph.shapes import count
 from ...graph.sizes import shape_text
 from ...graph.state import grad_mode
-from ..kernels.rules import require_float
+from ..kernels.rules import require_float, widened
 
 NN = "nn.functional."
 MOMENTS = "the moments are those of the input"
@@ -26,30 +27,52 @@ def _moments(x, dims, eps):
     return mean, F.rsqrt(F.add(F.mean(F.mul(centered, centered), dims, True), eps))
 
 
+def _batch_moments(x, dims, eps):
+    """The same, as PyTorch's kernel for batches rounds them."""
+
+    def wide(node):
+        return widened(node, x.numel)
+
+    mean = F.to(F.mean(wide(x), dims, True), x.dtype)
+    centered = F.sub(x, mean)
+    squares = F.to(F.sum(wide(F.mul(centered, centered)), dims, True), x.dtype)
+    var = F.div(squares, count(tuple(x.shape[d] for d in dims)))
+    return mean, F.to(F.rsqrt(F.add(wide(var), eps)), x.dtype)
+
+
 def _standardized_vjp(g, out, input, mean, rstd, weight, bias, dims, shape, by_row):
     """PyTorch saves the moments, and its formulas cancel exactly where the true slope is 0; the
     slopes by way of the moments are in that of the input."""
-    away = F.sub(input, mean)
-    weighted = g if weight is None else F.mul(g, F.reshape(weight, shape))
+    slopes = _slopes_by_row if by_row else _slopes_of_batch
+    scale = None if weight is None else F.reshape(weight, shape)
+    to_input, to_weight, to_bias = slopes(g, input, mean, rstd, scale, dims)
+    return (
+        to_input, None, None,
+        None if weight is None else F.summed_to(to_weight, weight.shape),
+        None if bias is None else F.summed_to(to_bias, bias.shape),
+    )  # fmt: skip
+
+
+def _slopes_by_row(g, input, mean, rstd, scale, dims):
     n = count(tuple(input.shape[d] for d in dims))
-    if by_row:
-        total = F.sum(weighted, dims, True)
-        product = F.sum(F.mul(weighted, input), dims, True)
-        slope = (total * mean - product) * rstd * rstd * rstd / n
-        offset = -slope * mean - total * rstd / n
-        to_input = F.add(F.add(F.mul(weighted, rstd), F.mul(input, slope)), offset)
-    else:
-        product = F.sum(F.mul(away, weighted), dims, True)
-        along = F.mul(away, product * rstd * rstd / n)
-        to_input = F.mul(F.sub(F.sub(weighted, F.sum(weighted, dims, True) / n), along), rstd)
+    weighted = g if scale is None else F.mul(g, scale)
+    total = F.sum(weighted, dims, True)
+    product = F.sum(F.mul(weighted, input), dims, True)
+    slope = (total * mean - product) * rstd * rstd * rstd / n
+    offset = -slope * mean - total * rstd / n
+    to_input = F.add(F.add(F.mul(weighted, rstd), F.mul(input, slope)), offset)
+    return to_input, F.mul(F.mul(g, F.sub(input, mean)), rstd), g
 
-    def to(parameter, slopes):
-        if parameter is None:
-            return None
-        return F.summed_to(slopes if by_row else F.sum(slopes, dims), parameter.shape)
 
-    to_weight = to(weight, F.mul(F.mul(g, away), rstd)) if weight is not None else None
-    return to_input, None, None, to_weight, to(bias, g)
+def _slopes_of_batch(g, input, mean, rstd, scale, dims):
+    n = count(tuple(input.shape[d] for d in dims))
+    away = F.sub(input, mean)
+    total, product = F.sum(g, dims, True), F.sum(F.mul(away, g), dims, True)
+    along = F.mul(away, product * rstd * rstd / n)
+    to_input = F.mul(F.sub(F.sub(g, total / n), along), rstd)
+    if scale is not None:
+        to_input = F.mul(to_input, scale)
+    return to_input, F.reshape(product * rstd, (-1,)), F.reshape(total, (-1,))
 
 
 @composite(
@@ -75,11 +98,14 @@ def standardized(
     parameters are seen in a shape."""
     if by_row:
         return _affine(F.mul(F.sub(input, mean), rstd), weight, bias, shape)
+    return _scaled(input, mean, rstd, weight, bias, shape)
+
+
+def _scaled(x, mean, rstd, weight, bias, shape):
+    """`(x - mean) * rstd`, then the affine map, as one product and one sum for each element."""
     scale = rstd if weight is None else F.mul(rstd, F.reshape(weight, shape))
-    offset = F.neg(F.mul(mean, scale))
-    if bias is not None:
-        offset = F.add(F.reshape(bias, shape), offset)
-    return F.add(F.mul(input, scale), offset)
+    offset = number(0.0, x.dtype) if bias is None else F.reshape(bias, shape)
+    return F.add_product(F.add_product(offset, F.neg(mean), scale), x, scale)
 
 
 def _affine(x, weight, bias, shape):
@@ -218,11 +244,10 @@ def batch_standardized(
     shape = (input.shape[1], *(1,) * (input.ndim - 2))
     if running_mean is None or running_var is None:
         dims = (0, *range(2, input.ndim))
-        return F.standardized(input, *_moments(input, dims, eps), weight, bias, dims, shape, False)
-    else:
-        centered = F.sub(input, F.reshape(F.detach(running_mean), shape))
-        normal = F.mul(centered, F.reshape(F.rsqrt(F.add(F.detach(running_var), eps)), shape))
-    return _affine(normal, weight, bias, shape)
+        moments = _batch_moments(input, dims, eps)
+        return F.standardized(input, *moments, weight, bias, dims, shape, False)
+    mean, var = (F.reshape(F.detach(x), shape) for x in (running_mean, running_var))
+    return _scaled(input, mean, F.rsqrt(F.add(var, eps)), weight, bias, shape)
 
 
 def _write(parameter, value):

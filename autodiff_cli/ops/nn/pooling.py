@@ -317,7 +317,7 @@ def _declare_adaptive(n):
 @composite(
     public=False,
     grad_fn=lambda input, rules: f"AdaptiveAvgPool{len(rules)}DBackward0",
-    properties=NAMED_SLOPE,
+    properties=NAMED_SLOPE | {"saves input"},
     phrase="every element of a window gets an equal share of the upstream gradient",
 )
 def adaptive_mean(input: Tensor, rules: Any):
@@ -331,7 +331,7 @@ def adaptive_mean(input: Tensor, rules: Any):
 @composite(
     public=False,
     grad_fn=lambda input, rules, divisor=None: f"AvgPool{len(rules)}DBackward0",
-    properties=NAMED_SLOPE,
+    properties=NAMED_SLOPE | {"saves input"},
     phrase="every element of a window gets an equal share of the upstream gradient",
 )
 def mean_windows(input: Tensor, rules: Any, divisor: float | None = None):

@@ -147,6 +147,7 @@ def _declare_running_extreme(name, ufunc, beats, word):
         key=name,
         fields=("values", "indices"),
         samples=[*ALONG, S(TIES, 0, order=0, because="the slope jumps at ties")],
+        properties=frozenset({"saves input"}),
     )
     def running(input: Tensor, dim: Dim):
         at = index(input, dim)

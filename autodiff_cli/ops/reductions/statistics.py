@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ...errors import fail, fault
 from ...graph.declare import Dims, Scalar, Tensor, composite, function
 from ...graph.dtypes import is_float
@@ -11,9 +9,8 @@ from ...graph.op import known, number, value_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.shapes import reduced_count
-from ..kernels.rules import require_float, spread
+from ..kernels.rules import require_float, spread, widened
 
-MOST = 1 << 16  # elements that are summed in float64
 DIMS = (
     S(t(2, 3)),
     S(t(2, 3), 1),
@@ -48,14 +45,9 @@ def var(
 ):
     """Variance over `dim`, or over everything, dividing by n - `correction` (1 when unbiased)."""
     require_float("var", input, "RuntimeError")
-    return F.to(_variance(_wide(input), dim, unbiased, keepdim, correction), input.dtype)
-
-
-def _wide(input):
-    """PyTorch sums squares in float64 and rounds once; of large arrays it takes three times as long
-    here for the last digit."""
-    small = input.dtype == np.float32 and input.numel <= MOST
-    return F.to(input, np.dtype(np.float64)) if small else input
+    return F.to(
+        _variance(widened(input, input.numel), dim, unbiased, keepdim, correction), input.dtype
+    )
 
 
 def _variance(input, dim, unbiased, keepdim, correction):
@@ -69,6 +61,9 @@ def _variance_slope(g, input, dim, unbiased, correction):
     n = _freedom(input, dim, unbiased, correction)
     if dim == ():  # PyTorch counts one element there
         n = 1 - (int(unbiased) if correction is None else correction)
+    if n <= 0 and input.numel == 1:  # PyTorch's is a constant there
+        flat = F.eq(input, F.mean(input, dim, True))
+        return F.mul(spread(g, input, dim), F.where(flat, float("nan"), float("inf")))
     scale = 2.0 / n if n else float("inf")
     return F.mul(F.mul(spread(g, input, dim), scale), F.sub(input, F.mean(input, dim, True)))
 
@@ -86,7 +81,7 @@ def _variance_slope(g, input, dim, unbiased, correction):
 def std(input, dim, unbiased, keepdim, correction):
     """Standard deviation, the root of `var`; the slope at 0 is 0."""
     require_float("std", input, "RuntimeError")
-    root = F.sqrt(_variance(_wide(input), dim, unbiased, keepdim, correction))
+    root = F.sqrt(_variance(widened(input, input.numel), dim, unbiased, keepdim, correction))
     return F.to(root, input.dtype)
 
 
