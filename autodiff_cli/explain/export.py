@@ -30,12 +30,13 @@ IMPORTS = {
 DIFFERENCES = """\
 wide = {n: a.astype(np.float64) if a.dtype.kind == "f" else a for n, a in arguments.items()}
 slopes = loss_and_gradients(**wide)[1]
-for name, at in %s.items():  # beside central differences along a direction
+for name, at in %s.items():  # beside central differences along a direction, of fourth order
     step = 1e-5 * np.random.default_rng(0).standard_normal(wide[at].shape)
-    moved = [loss_and_gradients(**{**wide, at: wide[at] + s * step})[0].sum() for s in (1, -1)]
+    moved = [loss_and_gradients(**{**wide, at: wide[at] + s * step})[0].sum()
+             for s in (1, -1, 2, -2)]
+    slope = (8 * (moved[0] - moved[1]) - (moved[2] - moved[3])) / 12
     close = 1e-11 * max(1.0, *map(abs, moved))
-    np.testing.assert_allclose(
-        (slopes[name] * step).sum(), (moved[0] - moved[1]) / 2, 1e-5, close, err_msg=name)
+    np.testing.assert_allclose((slopes[name] * step).sum(), slope, 1e-5, close, err_msg=name)
 """
 MOST_WRITTEN = 256  # elements of an array that is written into the code when there is a file beside
 RESERVED = (
@@ -118,7 +119,7 @@ class Exported:
             f"for name, value in {{{self.of!r}: result, **gradients}}.items():",
             "    print(name, value, sep=\" = \")",
             "    if name in expected:",
-            *(["        value = value.detach().numpy()"] if to == "torch" else []),
+            *(["        value = value.numpy(force=True)"] if to == "torch" else []),
             f"        close = {rtol} * max(1.0, np.nanmax(np.abs(expected[name]), initial=0))",
             "        np.testing.assert_allclose(value, expected[name], atol=close, err_msg=name)",
             *((DIFFERENCES % compared).splitlines() if compared else ()),

@@ -161,7 +161,7 @@ def embedded(reader: Reader, node: Node, table: Node, numbers: Node, *args: Any)
 
 
 def selected(reader: Reader, node: Node, inner: Node, dim: int, numbers: Node) -> Sum:
-    if dim % inner.ndim or numbers.ndim != 1:
+    if not inner.ndim or dim % inner.ndim or numbers.ndim != 1:
         raise NoFormula(node)
     return rows(reader, node, inner, (numbers,))
 

@@ -25,6 +25,7 @@ from ..errors import fault
 from ..graph import op as ops
 from ..graph.node import Node
 from ..graph.op import Op, value_of
+from ..graph.registry import F
 from ..graph.walk import SEQUENCE, bodies, walk
 from .simplify import representatives
 from .torch_source import GraphSource, nodes_in
@@ -440,6 +441,8 @@ class Kernels:
         if callable(value) and module.partition(".")[0] in ("numpy", "scipy", "math", "itertools"):
             self.imports.add(f"import {module}")
             return expression(f"{module}.{name}")
+        if isinstance(value, np.dtype):
+            return expression(f"np.dtype({value.name!r})")
         if isinstance(value, np.ufunc):  # scipy's have no module
             self.imports.add("import scipy.special")
             return expression(f"scipy.special.{name}")
@@ -559,6 +562,9 @@ class Kernels:
                 return self.generic_visit(node)
 
             def visit_Attribute(self, node: ast.Attribute) -> Any:
+                match node:
+                    case ast.Attribute(ast.Attribute(ast.Name("F"), key), "kernel"):
+                        return kernels.value(getattr(F, key))
                 of_op = isinstance(node.value, ast.Name) and node.value.id == "op"
                 self.generic_visit(node)
                 if of_op and node.attr == "key":  # ops are their kernels here

@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 
 from autodiff_cli.autograd import reverse
-from autodiff_cli.errors import AutodiffError
 from autodiff_cli.explain.derive import Derived, derive_source
 from autodiff_cli.explain.export import Exported
 from autodiff_cli.explain.model import Request
@@ -32,10 +31,6 @@ from ..table import Case, apply, arrays_of, cases, nodes_of, weights
 from .test_textbook import CASES, DATA, FIXTURES
 
 SAMPLES = sorted(Path("samples").glob("*.*"))
-# Their kernels ask other ops, or read what is made of arguments.
-REFUSED = frozenset(
-    ["embedding_bag", "linalg.pinv", "lstsq", "lstsq_raw", "pinv", "pinv_rcond", "pinverse"]
-)
 
 
 def exported(text: str, to: str = "numpy", name: str = "test.py", **more: Any) -> Derived:
@@ -116,12 +111,7 @@ FIRST = [case for case in cases() if case.name.endswith("-0")]
 
 @pytest.mark.parametrize("case", FIRST, ids=lambda case: case.name)
 def test_ops_give_their_gradients(case: Case) -> None:
-    try:
-        code = exported_sample(case)
-    except AutodiffError as error:
-        assert error.code == "E404" and "cannot be written in NumPy" in error.message
-        assert case.op.key in REFUSED, error.message
-        return
+    code = exported_sample(case)
     if code is not None:
         result_of(code)
 
@@ -253,3 +243,16 @@ Linear.apply(x, w).pow(2).sum().backward()
     loss, gradients = names["loss_and_gradients"](w, x)
     np.testing.assert_allclose(loss, ((x @ w.T) ** 2).sum())
     np.testing.assert_allclose(gradients["w"], 2 * (x @ w.T).T @ x)
+
+
+def test_slopes_that_bend_are_still_seen() -> None:
+    """Differences of second order are off by 5e-5 of them here."""
+    result_of(exported("x = [1e-4, 0.4]; loss = sum(log(x))", name="a.expr").code)
+
+
+@pytest.mark.parametrize(
+    "call", ["gather(x, 0, const([0], dtype=int64))", "index_select(x, 0, const([0], dtype=int64))"]
+)
+def test_places_of_a_number(call: str) -> None:
+    names = result_of(exported(f"x = 6.5; loss = sum(-0.5 * {call})", name="a.expr").code)
+    assert names["gradients"]["x"] == -0.5
