@@ -39,7 +39,7 @@ TOGETHER = {
     "sinh": ("cosh", "tanh"), "sin": ("cos", "tan"), "exp": ("sigmoid", "sigmoid"),
     "sign": ("", "abs"),
 }  # fmt: skip
-IDEMPOTENT = ("gate", "delta", "triangle", "one_hot", "move")
+IDEMPOTENT = ("gate", "delta", "triangle", "one_hot", "move", "window")
 MOST_TERMS = 40  # of one sum
 MOST_FACTORS = 9  # of one term
 

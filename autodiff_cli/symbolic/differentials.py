@@ -31,6 +31,7 @@ from .lets import mapped
 from .matrix_form import Printer
 from .reading import READERS, Reader, is_function
 from .slopes import Slopes
+from .strides import MADE, called_as
 from .terms import OPERAND, NoFormula
 
 SAME = ("cast", "alias", "clone", "contiguous", "depends", "with_value", "positive")
@@ -156,6 +157,9 @@ class _Steps:
             return self.product(node, lambda a, b: Infix("mul", a, b))
         if key in MATRICES:
             return self.product(node, lambda a, b: Infix("matmul", a, b))
+        if key in MADE:
+            name, keywords = called_as(node)
+            return self.product(node, lambda a, b: Call(name, (a, b), keywords))
         if key == "div":
             return self._quotient(node)
         if key == "pow" and not self.depends(node.inputs[-1]):

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, get_args
 
 from ..graph.node import Node, Shape
 from ..graph.op import CONSTANT, Op
+from .strides import MADE, called_as
 
 MAX_DEPTH = 12
 MAX_PARTS = 200
@@ -130,6 +131,10 @@ class _Builder:
             return self._expanded(node, depth)
         if key == "summed_to":
             return self._summed(node, depth)
+        if key in (*MADE, "convolution"):
+            parts = (self.build(inner, depth + 1) for inner in node.inputs)
+            name, keywords = called_as(node)
+            return Call(name, tuple(parts), keywords)
         if transposes(node):
             return Transposed(self.build(node.inputs[0], depth + 1))
         return self._call(node, depth)

@@ -58,6 +58,7 @@ from .terms import (
     is_summed,
     number_of,
 )
+from .windows import joined as convolved
 
 MOST_WORK = 3_000  # steps of the search for the shortest form
 MOST_STACKED = 8  # elements of a vector that are written one by one
@@ -300,6 +301,7 @@ class Printer:
         labels = [{x for x in f.at if is_label(x)} for f in factors]
         sizes = self.algebra.sizes(factors)
         table: list[Forms] = [{} for _ in range(1 << count)]
+        windows = [i for i, f in enumerate(factors) if self.algebra.atoms[f.atom].kind == "window"]
         for subset in range(1, 1 << count):
             inside = [i for i in range(count) if subset >> i & 1]
             outside: set[Any] = set(free)
@@ -308,8 +310,12 @@ class Printer:
                     outside |= labels[i]
             forms = table[subset]
             if len(inside) == 1:
-                self._single(factors[inside[0]], outside, sizes, forms)
+                if inside[0] not in windows:
+                    self._single(factors[inside[0]], outside, sizes, forms)
             else:
+                for i in windows:
+                    if subset >> i & 1:
+                        self._convolved(factors[i], subset ^ 1 << i, table, outside, sizes, forms)
                 part = (subset - 1) & subset
                 while part:
                     other = subset ^ part
@@ -372,6 +378,13 @@ class Printer:
         if below:
             form = infix("div", Form(0, 0, Number(1)), form)
         axes = [i for i, label in enumerate(layout) if label in closing]
+        if None in layout:  # axes of one element go with them
+            rest = [i for i, label in enumerate(layout) if label in closing or label is None]
+            if len(rest) < len(layout):
+                kept = tuple(x for x in layout if x not in closing and x is not None)
+                dims = Name(f"({', '.join(map(str, rest))})")
+                whole = call("sum", form, dims)
+                self._add_sum(forms, kept, whole, prod(sizes[label] for label in closing))
         count = prod(sizes[label] for label in closing)
         left = tuple(x for x in layout if x not in closing)
         if not any(is_label(x) for x in left) and len(left) + len(axes) == len(layout):
@@ -438,6 +451,22 @@ class Printer:
                         cost = form.cost + found[0]
                         add(forms, new, False, Form(cost, form.marks, found[1]))
 
+    def _convolved(
+        self, factor: Factor, subset: int, table: list[Forms], outside: set[Any], sizes: Sizes,
+        forms: Forms,
+    ) -> None:  # fmt: skip
+        """Both parts of a subset in a convolution."""
+        atom = self.algebra.atoms[factor.atom]
+        found: Forms = {}
+        part = (subset - 1) & subset
+        while part:
+            left, right = table[part], table[subset ^ part]
+            convolved(atom.data, factor, atom.shape, left, right, outside, found)
+            part = (part - 1) & subset
+        for (layout, below), form in found.items():
+            closing = {x for x in layout if is_label(x)} - outside
+            self._closed(form, layout, below, closing, sizes, forms)
+
     def _chained(
         self, a: Form, one: Layout, b: Form, other: Layout, label: Label, forms: Forms
     ) -> None:
@@ -462,6 +491,10 @@ class Printer:
     def _turned(self, forms: Forms) -> None:
         """Transposes, and columns of vectors."""
         for (layout, below), form in list(forms.items()):
+            ahead = next((i for i, x in enumerate(layout) if x is not None), 0)
+            if ahead:
+                shown = Index(form.shown, ", ".join(["0"] * ahead))
+                add(forms, layout[ahead:], below, Form(form.cost + 1, form.marks + 1, shown))
             if len(layout) == 2 and None not in layout:
                 add(forms, layout[::-1], below, turned(form))
             elif len(layout) == 1 and layout[0] is not None:

@@ -25,6 +25,7 @@ from .expression import is_logdet
 from .matrices import MATRICES
 from .places import PLACES, counts
 from .terms import OPERAND, OPPOSITE, At, Label, NoFormula, Sum, is_summed, number_of
+from .windows import WINDOWS
 
 MOST_NODES = 400
 COMPARISONS = ("gt", "ge", "lt", "le", "eq", "ne")
@@ -378,6 +379,7 @@ READERS: dict[str, Callable[..., Sum | Grouped]] = {
     **PLACES,
     **AXES,
     **MATRICES,
+    **WINDOWS,
     **dict.fromkeys(
         ["cast", "alias", "clone", "contiguous", "expand", "depends", "positive",
          "with_value"], Reader.same

@@ -49,6 +49,12 @@ U = tensor([[0.4, -0.2], [0.1, 0.8], [-0.5, 0.3]], requires_grad=True)
 b2 = tensor([0.3, -0.1], requires_grad=True)
 k3 = tensor([0.2,0.5,-0.1], requires_grad=True)
 s6 = tensor([1.,2.,0.5,-1.,0.3,0.8], requires_grad=True)
+N = tensor([[[0.5, -1.2, 0.3, 1, 0.4, -0.7], [0.2, 1, 1.3, -0.6, 0.8, 0]],
+            [[0.1, 0.7, -0.3, 1.1, 0.2, 1.4], [0.9, -0.6, 0.4, 0.3, -1, 0.5]]], requires_grad=True)
+F = tensor([[[1., 0.5, 0.2], [0.3, -0.8, 0.6]], [[0.9, 0.1, 0.4], [0.7, -0.3, 1.1]],
+            [[0.2, 1.4, -0.6], [0.4, -0.2, 0.9]]], requires_grad=True)
+I = tensor([[[[2., 0.3, -0.1], [0.4, 1.5, 0.2], [0.1, -0.2, 1.8]]]], requires_grad=True)
+O = tensor([[[[0.4, -0.2], [0.1, 0.8]]]], requires_grad=True)
 """
 CASES = [
     line.split(" | ")

@@ -1,0 +1,59 @@
+"""How convolutions are called: their names, and the keywords of how a window moves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ..graph.node import Node, Shape
+
+
+class Window(NamedTuple):
+    """How a window moves along each dim."""
+
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+
+
+RESULT, INPUT, KERNEL = range(3)  # what is made of the other two
+MADE = {"convolve": RESULT, "convolve_input": INPUT}
+
+
+def called(window: Window, sizes: Shape, made: int) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """The function that makes one of result, input and kernel, and its keywords; `sizes` of all
+    three along the dims."""
+    dims = len(window.stride)
+    stride, padding, dilation = window
+    found = {"stride": stride, "padding": padding, "dilation": dilation}
+    if made == KERNEL:  # the places of the result are a kernel with gaps
+        found = {"stride": dilation, "padding": padding, "dilation": stride}
+    if made == INPUT:
+        extra = []
+        for d, (out, size, kernel) in enumerate(along(sizes, dims)):
+            reach = (out - 1) * stride[d] - 2 * padding[d] + dilation[d] * (kernel - 1) + 1
+            extra.append(size - reach)
+        found["output_padding"] = tuple(extra)
+    usual = {"stride": 1, "dilation": 1}
+    keywords = tuple(
+        (name, str(steps[0]) if len(set(steps)) == 1 else str(steps))
+        for name, steps in found.items()
+        if any(step != usual.get(name, 0) for step in steps)
+    )
+    return f"conv{'_transpose' if made == INPUT else ''}{dims}d", keywords
+
+
+def called_as(node: Node) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """The call of a node that is a convolution."""
+    source, kernel = node.inputs[:2]
+    back = MADE.get(node.op.key, int(bool(node.args[-1])))
+    steps = next(a for a in node.args if hasattr(a, "stride"))
+    parts = (source, node, kernel) if back else (node, source, kernel)
+    sizes = tuple(size for part in parts for size in part.shape[2:])
+    name, keywords = called(Window(steps.stride, steps.padding, steps.dilation), sizes, back)
+    return name, keywords + ((("groups", str(steps.groups)),) if steps.groups != 1 else ())
+
+
+def along(sizes: Shape, dims: int) -> Iterator[tuple[int, int, int]]:
+    """How many places result, input and kernel have along each dim."""
+    return zip(sizes[:dims], sizes[dims : 2 * dims], sizes[2 * dims :], strict=True)

@@ -1,0 +1,163 @@
+"""Convolutions: products of an input and a kernel with an array of zeros and ones, which is 1 where
+a place of the kernel meets a place of the input for a place of the result.
+
+Each of the three is linear in the other two, so that a derivative is a convolution again: of the
+result with the flipped kernel (`conv_transpose`), or of the input with the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..graph.node import Node, Shape
+from .expression import Call, Index, Number
+from .forms import Form, Forms, Layout, add, is_label
+from .strides import INPUT, KERNEL, MADE, RESULT, Window, along, called
+from .terms import Factor, Label, NoFormula, Sum
+
+if TYPE_CHECKING:
+    from .reading import Reader
+
+
+# -- reading --------------------------------------------------------------------------------------
+
+
+def convolved(reader: Reader, node: Node, source: Node, kernel: Node, steps: Any, *_: Any) -> Sum:
+    """A convolution; transposed, what its input gets of its result."""
+    made = MADE[node.op.key]
+    parts = (node, source, kernel) if made == RESULT else (source, node, kernel)
+    return _product(reader, node, steps, parts, made)
+
+
+def _product(
+    reader: Reader, node: Node, steps: Any, parts: tuple[Node, ...], made: int
+) -> Sum:  # fmt: skip
+    """The one of result, input and kernel that is `made` of the other two."""
+    algebra, dims = reader.algebra, node.ndim - 2
+    if steps.groups != 1:
+        raise NoFormula(node)
+    names: dict[str, Label] = {}
+    ends = [["n", "o"], ["n", "c"], ["o", "c"]]
+    axes_of = [
+        [*lead, *(f"{which}{d}" for d in range(dims))]
+        for which, lead in zip("tsk", ends, strict=True)
+    ]
+    for axis, name in enumerate(axes_of[made]):
+        names[name] = axis
+    for name in (name for part in axes_of for name in part):
+        names.setdefault(name, algebra.fresh())
+    sizes = tuple(size for part in parts for size in part.shape[2:])
+    data = Window(steps.stride, steps.padding, steps.dilation)
+    window = algebra.of_atom(algebra.atom("window", data, (), sizes))
+    operands: list[tuple[Sum, tuple[Label, ...]]] = []
+    at = [names[name] for part in axes_of for name in part[2:]]
+    operands.append((window, _labels(at, sizes)))
+    for which, part in enumerate(parts):
+        if which != made:
+            labels = _labels([names[name] for name in axes_of[which]], part.shape)
+            operands.append((reader.of(part), labels))
+    return algebra.einsum(operands, node.shape)
+
+
+def _labels(at: list[Label], shape: Shape) -> tuple[Label, ...]:
+    return tuple(None if size == 1 else x for x, size in zip(at, shape, strict=True))
+
+
+WINDOWS: dict[str, Callable[..., Sum]] = dict.fromkeys(MADE, convolved)
+
+
+# -- writing --------------------------------------------------------------------------------------
+
+
+def joined(
+    window: Window, factor: Factor, sizes: Shape, left: Forms, right: Forms, outside: set[Any],
+    forms: Forms,
+) -> None:  # fmt: skip
+    """The ways to write the product of a window, an input or result, and a kernel or result."""
+    dims = len(window.stride)
+    places = [factor.at[i * dims : (i + 1) * dims] for i in range(3)]
+    for first, second, made in (
+        (INPUT, KERNEL, RESULT),
+        (RESULT, KERNEL, INPUT),
+        (INPUT, RESULT, KERNEL),
+    ):
+        summed = {x for x in (*places[first], *places[second]) if is_label(x)}
+        if summed & outside:
+            continue
+        name, keywords = called(window, sizes, made)
+        for (one, below), a in left.items():
+            for (other, under), b in right.items():
+                if below or under:
+                    continue
+                pairs = (
+                    (x, y)
+                    for x in _batches(a, one, places[first])
+                    for y in _batches(b, other, places[second])
+                )
+                for (x, lead), (y, tail) in pairs:
+                    channel = (tail[1], tail[0], tail[1])[made]
+                    rest = (tail[0], tail[1], tail[0])[made]
+                    if lead[1] != channel or channel in outside:
+                        continue
+                    shown = Call(name, (x.shown, y.shown), keywords)
+                    form = Form(x.cost + y.cost + 1, x.marks + y.marks, shown)
+                    if made == KERNEL:
+                        form = _cropped(form, window, sizes, dims)
+                    _with_axes(form, (lead[0], rest), places[made], forms)
+
+
+def _batches(form: Form, layout: Layout, places: Layout) -> Iterator[tuple[Form, Layout]]:
+    """A form as an array with two axes in front of the places: itself, with these axes exchanged,
+    with axes of one element."""
+    dims = len(places)
+    if layout[len(layout) - dims :] != places or len(layout) < dims:
+        return
+    lead = layout[: len(layout) - dims]
+    shown: Any = form.shown
+    if len(lead) == 2:
+        yield form, lead
+        if lead != (None, None):
+            yield _swapped(form), lead[::-1]
+    elif len(lead) == 1:
+        if isinstance(shown, Index) and shown.at in ("0", ":, 0"):
+            return
+        for text, found in (("None", (None, *lead)), (":, None", (*lead, None))):
+            yield Form(form.cost + 1, form.marks + 1, Index(shown, text)), found
+    elif not lead:
+        if isinstance(shown, Index) and shown.at == "0, 0":
+            yield Form(form.cost - 1, form.marks - 1, shown.inner), (None, None)
+        else:
+            yield Form(form.cost + 1, form.marks + 1, Index(shown, "None, None")), (None, None)
+
+
+def _swapped(form: Form) -> Form:
+    shown = Call("transpose", (form.shown, Number(0), Number(1)))
+    return Form(form.cost + 1, form.marks + 1, shown)
+
+
+def _cropped(form: Form, window: Window, sizes: Shape, dims: int) -> Form:
+    """Without what a stride leaves over at the end of the kernel."""
+    places = []
+    for d, (out, size, kernel) in enumerate(along(sizes, dims)):
+        reach = size + 2 * window.padding[d] - window.stride[d] * (out - 1) - 1
+        places.append(f":{kernel}" if reach // window.dilation[d] + 1 > kernel else ":")
+    if set(places) == {":"}:
+        return form
+    return Form(form.cost + 1, form.marks, Index(form.shown, ", ".join((":", ":", *places))))
+
+
+def _with_axes(form: Form, lead: Layout, places: Layout, forms: Forms) -> None:
+    """A form with both of its axes in front in either order, and without those of one element."""
+    add(forms, lead + places, False, form)
+    if None not in lead:
+        add(forms, lead[::-1] + places, False, _swapped(form))
+        return
+    text = {(True, True): "0, 0", (True, False): "0", (False, True): ":, 0"}[
+        lead[0] is None, lead[1] is None
+    ]
+    kept = tuple(x for x in lead if x is not None)
+    shown = Form(form.cost + 1, form.marks + 1, Index(form.shown, text))
+    add(forms, kept + places, False, shown)
+    if kept:  # the axis of one element on the other side
+        add(forms, lead[::-1] + places, False, _swapped(form))
