@@ -43,7 +43,7 @@ from .forms import (
     with_number,
 )
 from .lets import cost_of
-from .places import applied, matrix
+from .places import matrix
 from .shorter import opened, ways
 from .terms import (
     OPERAND,
@@ -58,7 +58,8 @@ from .terms import (
     is_summed,
     number_of,
 )
-from .windows import joined as convolved
+from .windows import convolutions as convolved
+from .windows import moved
 
 MOST_WORK = 3_000  # steps of the search for the shortest form
 MOST_STACKED = 8  # elements of a vector that are written one by one
@@ -315,14 +316,16 @@ class Printer:
             else:
                 for i in windows:
                     if subset >> i & 1:
-                        self._convolved(factors[i], subset ^ 1 << i, table, outside, sizes, forms)
+                        parts = convolved(self.algebra, factors[i], subset ^ 1 << i, table, outside)
+                        for (layout, _), form in parts.items():
+                            closing = {x for x in layout if is_label(x)} - outside
+                            self._closed(form, layout, False, closing, sizes, forms)
                 part = (subset - 1) & subset
                 while part:
                     other = subset ^ part
                     if part.bit_count() == 1:
-                        self._moved(
-                            factors[part.bit_length() - 1], table[other], outside, sizes, forms
-                        )
+                        factor = factors[part.bit_length() - 1]
+                        moved(self.algebra, factor, table[other], outside, sizes, forms)
                     if part & (1 << inside[0]):
                         self._joined(table[part], table[other], outside, sizes, forms)
                     part = (part - 1) & subset
@@ -381,10 +384,10 @@ class Printer:
         if None in layout:  # axes of one element go with them
             rest = [i for i, label in enumerate(layout) if label in closing or label is None]
             if len(rest) < len(layout):
-                kept = tuple(x for x in layout if x not in closing and x is not None)
                 dims = Name(f"({', '.join(map(str, rest))})")
-                whole = call("sum", form, dims)
-                self._add_sum(forms, kept, whole, prod(sizes[label] for label in closing))
+                labels = tuple(x for x in layout if x not in closing and x is not None)
+                total = prod(sizes[label] for label in closing)
+                self._add_sum(forms, labels, call("sum", form, dims), total)
         count = prod(sizes[label] for label in closing)
         left = tuple(x for x in layout if x not in closing)
         if not any(is_label(x) for x in left) and len(left) + len(axes) == len(layout):
@@ -432,41 +435,6 @@ class Printer:
                     form, is_below = infix("div", *((b, a) if below else (a, b))), False
                 self._closed(form, layout, is_below, closing, sizes, forms)
 
-    def _moved(
-        self, factor: Factor, inner: Forms, outside: set[Any], sizes: Sizes, forms: Forms
-    ) -> None:
-        """Slices and the like of a part, and what undoes them."""
-        if self.algebra.atoms[factor.atom].kind not in ("move", "one_hot"):
-            return
-        for (layout, below), form in inner.items():
-            for back, (to, source) in enumerate((factor.at, factor.at[::-1])):
-                if below or not is_label(source) or source in outside or to in layout:
-                    continue
-                if layout.count(source) == 1 and is_label(to):
-                    axis = layout.index(source)
-                    shape = tuple(sizes.get(x, 1) for x in layout)
-                    found = applied(self.algebra, factor.atom, form.shown, axis, shape, bool(back))
-                    if found is not None:
-                        new = (*layout[:axis], to, *layout[axis + 1 :])
-                        cost = form.cost + found[0]
-                        add(forms, new, False, Form(cost, form.marks, found[1]))
-
-    def _convolved(
-        self, factor: Factor, subset: int, table: list[Forms], outside: set[Any], sizes: Sizes,
-        forms: Forms,
-    ) -> None:  # fmt: skip
-        """Both parts of a subset in a convolution."""
-        atom = self.algebra.atoms[factor.atom]
-        found: Forms = {}
-        part = (subset - 1) & subset
-        while part:
-            left, right = table[part], table[subset ^ part]
-            convolved(atom.data, factor, atom.shape, left, right, outside, found)
-            part = (part - 1) & subset
-        for (layout, below), form in found.items():
-            closing = {x for x in layout if is_label(x)} - outside
-            self._closed(form, layout, below, closing, sizes, forms)
-
     def _chained(
         self, a: Form, one: Layout, b: Form, other: Layout, label: Label, forms: Forms
     ) -> None:
@@ -494,7 +462,7 @@ class Printer:
             ahead = next((i for i, x in enumerate(layout) if x is not None), 0)
             if ahead:
                 shown = Index(form.shown, ", ".join(["0"] * ahead))
-                add(forms, layout[ahead:], below, Form(form.cost + 1, form.marks + 1, shown))
+                add(forms, layout[ahead:], below, Form(form.cost + 1, form.marks + 3, shown))
             if len(layout) == 2 and None not in layout:
                 add(forms, layout[::-1], below, turned(form))
             elif len(layout) == 1 and layout[0] is not None:

@@ -8,15 +8,18 @@ result with the flipped kernel (`conv_transpose`), or of the input with the resu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from ..graph.node import Node, Shape
 from .expression import Call, Index, Number
 from .forms import Form, Forms, Layout, add, is_label
+from .places import applied
 from .strides import INPUT, KERNEL, MADE, RESULT, Window, along, called
 from .terms import Factor, Label, NoFormula, Sum
 
 if TYPE_CHECKING:
+    from .algebra import Algebra
     from .reading import Reader
 
 
@@ -70,11 +73,13 @@ WINDOWS: dict[str, Callable[..., Sum]] = dict.fromkeys(MADE, convolved)
 # -- writing --------------------------------------------------------------------------------------
 
 
-def joined(
-    window: Window, factor: Factor, sizes: Shape, left: Forms, right: Forms, outside: set[Any],
-    forms: Forms,
-) -> None:  # fmt: skip
-    """The ways to write the product of a window, an input or result, and a kernel or result."""
+def convolutions(
+    algebra: Algebra, factor: Factor, subset: int, table: list[Forms], outside: set[Any]
+) -> Forms:
+    """The ways to write the product of a window and two parts of a subset: an input or result, and
+    a kernel or result."""
+    window, sizes = algebra.atoms[factor.atom].data, algebra.atoms[factor.atom].shape
+    forms: Forms = {}
     dims = len(window.stride)
     places = [factor.at[i * dims : (i + 1) * dims] for i in range(3)]
     for first, second, made in (
@@ -86,25 +91,27 @@ def joined(
         if summed & outside:
             continue
         name, keywords = called(window, sizes, made)
-        for (one, below), a in left.items():
-            for (other, under), b in right.items():
-                if below or under:
+        part = (subset - 1) & subset
+        while part:
+            for (x, lead), (y, tail) in product(
+                _all_batches(table[part], places[first]),
+                _all_batches(table[subset ^ part], places[second]),
+            ):
+                channel, rest = tail if made == INPUT else tail[::-1]
+                if lead[1] != channel or channel in outside:
                     continue
-                pairs = (
-                    (x, y)
-                    for x in _batches(a, one, places[first])
-                    for y in _batches(b, other, places[second])
-                )
-                for (x, lead), (y, tail) in pairs:
-                    channel = (tail[1], tail[0], tail[1])[made]
-                    rest = (tail[0], tail[1], tail[0])[made]
-                    if lead[1] != channel or channel in outside:
-                        continue
-                    shown = Call(name, (x.shown, y.shown), keywords)
-                    form = Form(x.cost + y.cost + 1, x.marks + y.marks, shown)
-                    if made == KERNEL:
-                        form = _cropped(form, window, sizes, dims)
-                    _with_axes(form, (lead[0], rest), places[made], forms)
+                shown = Call(name, (x.shown, y.shown), keywords)
+                form = Form(x.cost + y.cost + 1, x.marks + y.marks, shown)
+                if made == KERNEL:
+                    form = _cropped(form, window, sizes, dims)
+                _with_axes(form, (lead[0], rest), places[made], forms)
+            part = (part - 1) & subset
+    return forms
+
+
+def _all_batches(forms: Forms, places: Layout) -> list[tuple[Form, Layout]]:
+    found = ((form, layout) for (layout, below), form in forms.items() if not below)
+    return [batch for form, layout in found for batch in _batches(form, layout, places)]
 
 
 def _batches(form: Form, layout: Layout, places: Layout) -> Iterator[tuple[Form, Layout]]:
@@ -161,3 +168,22 @@ def _with_axes(form: Form, lead: Layout, places: Layout, forms: Forms) -> None:
     add(forms, kept + places, False, shown)
     if kept:  # the axis of one element on the other side
         add(forms, lead[::-1] + places, False, _swapped(form))
+
+
+def moved(
+    algebra: Algebra, factor: Factor, inner: Forms, outside: set[Any], sizes: Any, forms: Forms
+) -> None:
+    """Slices and the like of a part, and what undoes them."""
+    if algebra.atoms[factor.atom].kind not in ("move", "one_hot"):
+        return
+    for (layout, below), form in inner.items():
+        for back, (to, source) in enumerate((factor.at, factor.at[::-1])):
+            if below or not is_label(source) or source in outside or to in layout:
+                continue
+            if layout.count(source) == 1 and is_label(to):
+                axis = layout.index(source)
+                shape = tuple(sizes.get(x, 1) for x in layout)
+                found = applied(algebra, factor.atom, form.shown, axis, shape, bool(back))
+                if found is not None:
+                    new = (*layout[:axis], to, *layout[axis + 1 :])
+                    add(forms, new, False, Form(form.cost + found[0], form.marks, found[1]))

@@ -491,19 +491,11 @@ class Kernels:
     def _resolved(self, function: FunctionType, tree: Any) -> Any:
         """A tree in which names of its module and of the functions around it are written out."""
         code = function.__code__
-        known = dict(
-            zip(
-                code.co_freevars, [c.cell_contents for c in function.__closure__ or ()], strict=True
-            )
-        )
+        cells = [c.cell_contents for c in function.__closure__ or ()]
+        known = dict(zip(code.co_freevars, cells, strict=True))
         args = tree.args if isinstance(tree, ast.FunctionDef) else None
-        defaults = dict(
-            zip(
-                code.co_varnames[: code.co_argcount][::-1],
-                (function.__defaults__ or ())[::-1],
-                strict=False,
-            )
-        )
+        last = code.co_varnames[: code.co_argcount][::-1]
+        defaults = dict(zip(last, (function.__defaults__ or ())[::-1], strict=False))
         kernels = self
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and node.level:

@@ -65,7 +65,9 @@ def _gathered(x, dim, index, sparse_grad=False):
     _gathered,
     numpy=lambda input, dim, index, *sparse: (
         "np.take_along_axis(input, index, dim)"
-        if index.shape and input.shape and all(d == dim or n == index.shape[d] for d, n in enumerate(input.shape))
+        if index.shape
+        and input.shape
+        and all(d == dim or n == index.shape[d] for d, n in enumerate(input.shape))
         else None
     ),
     shape=_gather_shape,
