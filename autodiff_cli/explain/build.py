@@ -12,6 +12,7 @@ import numpy as np
 
 from ..engine.evaluate import evaluate
 from ..errors import Diagnostic
+from ..graph.kinds import Kind
 from ..graph.node import Node
 from ..graph.op import LEAF, value_of
 from ..graph.registry import F
@@ -29,7 +30,7 @@ from .units import Statements, Unit, Units, by_statement, leading_to
 from .words import readable, rule_of, sign_of, through
 
 MOST_STEPS = 40  # more are grouped by statement
-LONGEST = 72  # characters of a formula; longer ones only say what they go through
+LONGEST = 72  # characters of a formula; of longer ones only the chain rule is shown
 
 
 def explain(
@@ -282,13 +283,12 @@ class _Builder:
         """The cotangents of a path in the names of the program."""
         entries = [n for n in self._made(unit.head) if n in self.recording.used]
         names = dict(self.names.of)
-        incoming = [f"g({self._called(n)})" for n in entries]
         seeds = dict(self.recording.seeds)
-        for n, name in zip(entries, incoming, strict=True):
+        for n in entries:
             g = self.recording.used[n]
             seed = seeds.get(n)
             number = seed is not None and g is seed and not seed.shape
-            names[g] = f"{value_of(g).item():g}" if number else name
+            names[g] = f"{value_of(g).item():g}" if number else f"g({self._called(n)})"
         undone = [g.g for g in part if g.g.op.key == "summed_to" and len(part) == 1]
         broadcast = undone[0].inputs[0].shape if undone else None
         if len(unit.nodes) == 1 or not self.grouped:
@@ -299,13 +299,21 @@ class _Builder:
             shown = text(whole)
             if len(shown) <= LONGEST and readable(whole):
                 return Formula(shown, latex(whole)), broadcast
-        passed = through(unit.nodes) if self.grouped else sign_of(unit.head)
-        given = " and ".join(incoming[:2]) or "upstream"
-        symbols = r" \text{ and } ".join(latex(Name(n)) for n in incoming[:2])
-        symbols = symbols or r"\text{upstream}"
-        return Formula(
-            f"{given} through {passed}", rf"{symbols} \text{{ through {escaped(passed)}}}"
-        ), broadcast
+        return self._chain(unit, entries, part[0].target), broadcast
+
+    def _chain(self, unit: Unit, entries: list[Node], target: Node) -> Formula:
+        """What is given by the chain rule: upstream times how a result changes with an operand,
+        element by element or, where elements are mixed, as a product of matrices is."""
+        like = [n.op.kind is Kind.POINTWISE and n.shape == target.shape for n in unit.nodes]
+        sign = "*" if all(like) else "@"
+        below = self._called(target)
+        parts, symbols = [], []
+        for above in map(self._called, entries):
+            given = f"g({above})"
+            parts.append(f"{given} {sign} d {above} / d {below}")
+            over, under = (latex(Name(name)) for name in (above, below))
+            symbols.append(rf"{latex(Name(given))} \frac{{\partial {over}}}{{\partial {under}}}")
+        return Formula(" + ".join(parts), " + ".join(symbols))
 
     def _folded(self, unit: Unit) -> list[Contribution]:
         """The contributions of all executions of a statement, by the name they go to."""

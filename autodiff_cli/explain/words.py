@@ -8,10 +8,11 @@ from ..graph.kinds import Kind
 from ..graph.node import Node
 from ..graph.op import CAST
 from ..graph.registry import overloads
-from ..symbolic.expression import INFIX, Call, Left
+from ..symbolic.expression import FIRST, INFIX, Call, Left
 from ..symbolic.lets import parts
 
-HELPERS = frozenset(["ones", "zeros", "sum", "sum_to_size"])  # what the printer itself writes
+# What the printer itself writes.
+HELPERS = frozenset(["ones", "zeros", "sum", "sum_to_size", *FIRST.values()])
 
 # Kinds whose rules all do the same.
 _KINDS = {

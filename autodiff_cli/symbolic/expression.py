@@ -137,7 +137,24 @@ class _Builder:
             return Call(name, tuple(parts), keywords)
         if transposes(node):
             return Transposed(self.build(node.inputs[0], depth + 1))
+        if key in ("embedded", "view_scatter", "copy_slices"):
+            return self._placed(node, depth)
+        if not node.op.public and callable(node.op.counterpart):
+            return self.build(node.op.counterpart(*node.args), depth)
+        if not node.op.public and node.op.counterpart is None and type(node.body) is Node:
+            return self.build(node.body, depth)
         return self._call(node, depth)
+
+    def _placed(self, node: Node, depth: int) -> Expression:
+        """What a view shows, among zeros or in what was there before: `select_scatter(...)`."""
+        first, second, *rest = node.args
+        if node.op.key == "embedded":
+            step, base, value = rest[0], filled(0, node.shape), self.build(first, depth + 1)
+        else:
+            step, base = rest[0], self.build(first, depth + 1)
+            value = self.build(second, depth + 1)
+        op, places, *_ = step
+        return Call(f"{op.name}_scatter", (base, value, *(Name(static_text(p)) for p in places)))
 
     def _expanded(self, node: Node, depth: int) -> Expression:
         (source,) = node.inputs
@@ -166,9 +183,18 @@ def filled(value: Any, shape: Shape) -> Call:
 
 
 def call_of(node: Node, shown: Callable[[Node], Expression]) -> Call:
-    """A node as the call that made it; `shown` tells what its operands look like."""
+    """A node as the call that made it, or that stands for it in PyTorch where no program can make
+    it; `shown` tells what its operands look like."""
     arguments: list[Any] = []
     keywords: list[tuple[str, str]] = []
+    own = None if node.op.public else node.op.counterpart
+    if type(own) is tuple:
+        given, named = own[1](*node.args)
+        keywords += [(key, static_text(value)) for key, value in named.items()]
+        arguments += [
+            shown(value) if isinstance(value, Node) else Name(static_text(value)) for value in given
+        ]
+        return Call(own[0], tuple(arguments), tuple(keywords))
     pairs = list(zip(node.op.params, node.args, strict=False))
     operands = [at for at, (_, value) in enumerate(pairs) if _operands(value)]
     last = operands[-1] if operands else -1
@@ -183,7 +209,8 @@ def call_of(node: Node, shown: Callable[[Node], Expression]) -> Call:
         elif value != param.default and not (param.name == "dim" and value == ()):
             one = param.name == "dim" and isinstance(value, tuple) and len(value) == 1
             keywords.append((param.name, static_text(value[0] if one else value)))
-    return Call(node.op.name, tuple(arguments), tuple(keywords))
+    name = own.removeprefix("ops.aten.") if type(own) is str else node.op.name
+    return Call(name, tuple(arguments), tuple(keywords))
 
 
 def _operands(value: Any) -> bool:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
-from autodiff_cli.explain.words import rule_of
+from autodiff_cli.explain.record import recorded, untouched
+from autodiff_cli.explain.words import readable, rule_of
 from autodiff_cli.graph.kinds import Kind
 from autodiff_cli.graph.node import Node
-from autodiff_cli.graph.op import OUTPUT
+from autodiff_cli.graph.op import OUTPUT, constant
+from autodiff_cli.graph.state import grad_mode
+from autodiff_cli.session import run
+from autodiff_cli.source import Source
+from autodiff_cli.symbolic.expression import expression_of, text
 from tests.database import called, load
+
+from .conftest import Explain
 
 CALLS = load()
 SAYS_NOTHING = ("the rule of ", "chain rule through ")
@@ -39,3 +48,65 @@ def test_ops_without_words_are_seen() -> None:
         assert rule_of(node, False).startswith(SAYS_NOTHING)
     finally:
         node.op.phrase = kept
+
+
+X = "x = tensor([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75]], requires_grad=True)\n"
+I = "i = tensor([[2, 0], [1, 1]])\n"
+SINGLE = "x = tensor([0.5, -1.0], dtype=float32, requires_grad=True)\n"
+# Ops whose rules are made of what no program can call: how that is written in PyTorch's words.
+WRITTEN = {
+    SINGLE + "y = tanh(x)\n": "g(y) * (1 + -y * y)",
+    X + "y = x[1]\n": "select_scatter(zeros(2, 3), g(y), 0, 1)",
+    X + "y = x[:, 1:]\n": "slice_scatter(zeros(2, 3), g(y), 1, 1, None, 1)",
+    X + "y = diagonal(x, 1)\n": "diagonal_scatter(zeros(2, 3), g(y), 1, 0, 1)",
+    X + "y = x.unsqueeze(0)\n": "squeeze(g(y), (0,))",
+    X
+    + "y = x[tensor([1, 0])]\n": "index_put(zeros(2, 3), [tensor([1, 0])], g(y), accumulate=True)",
+    X + I + "y = x.scatter(1, i, 0.0)\n": "scatter(g(y), 1, i, value=0.0)",
+    X + "k = tensor([0])\ny = x.index_fill(0, k, 3.0)\n": "index_fill(g(y), 0, k, value=0.0)",
+    X + "y = lerp(x, x * 0, 0.25)\n": "g(y) * 0.75",
+    X + "y = prod(x)\n": "g(y) @ d y / d x",
+    SINGLE + "y = sinc(x)\n": "g(y) * d y / d x",
+}
+
+
+@pytest.mark.parametrize("program", WRITTEN)
+def test_formulas_are_what_a_program_can_call(program: str, explain: Explain) -> None:
+    """Each is run, and gives what the rule gave."""
+    found = explain(program + "w = cos(arange(y.numel()).reshape(y.shape))\nloss = sum(y * w)\n")
+    (step,) = [s for s in found.steps if any(i.name.partition("#")[0] == "y" for i in s.incoming)
+               and any(c.to in ("x", "t1") for c in s.contributions)][-1:]  # fmt: skip
+    (given,) = [c for c in step.contributions if c.to in ("x", "t1")][:1]
+    shown = re.sub(r"\by#\d", "y", given.formula.text)
+    assert shown == WRITTEN[program]
+    if " d " not in shown:
+        upstream = step.incoming[0].value.tolist()
+        lines = f"{program}gy = tensor({upstream}, dtype=x.dtype)\n"
+        shown = shown.replace("g(y)", "gy")
+        report = run(Source(f"{lines}result = {shown}\n", "formula.expr"))
+        assert report.error is None
+        np.testing.assert_allclose(report.tensors["result"].value, given.value, rtol=1e-6)
+
+
+# Rules that are made of what PyTorch has no name for.
+BY_THE_CHAIN_RULE = frozenset([
+    "convolve", "convolve_input", "ctc_loss_elements", "cumprod", "det", "im2col", "max_windows",
+    "once", "prod", "resample", "unfold",
+])  # fmt: skip
+
+
+@pytest.mark.parametrize("variant", CALLS)
+def test_no_formula_says_what_it_goes_through(variant: str) -> None:
+    """What a program cannot call is in no formula."""
+    for tensor in (tensor for call in CALLS[variant] for tensor in called(call, [])):
+        node = tensor.node
+        with untouched([node]), grad_mode(False):
+            seeds = [(node, constant(np.ones(node.shape, node.dtype)))] * node.requires_grad
+            recording = recorded(seeds)
+            for source, _, g in recording.given:
+                names = {x: f"x{at}" for at, x in enumerate(source.inputs)}
+                used = recording.used.get(source)
+                arrived = used.values() if isinstance(used, dict) else [used]
+                names |= {source: "y"} | dict.fromkeys(filter(None, arrived), "g")
+                shown = expression_of(g, names)
+                assert readable(shown) or source.op.key in BY_THE_CHAIN_RULE, text(shown)
