@@ -149,7 +149,8 @@ class _Builder:
         """What a view shows, among zeros or in what was there before: `select_scatter(...)`."""
         first, second, *rest = node.args
         if node.op.key == "embedded":
-            step, base, value = rest[0], filled(0, node.shape), self.build(first, depth + 1)
+            step, value = rest[0], self.build(first, depth + 1)
+            base: Expression = filled(0, node.shape)
         else:
             step, base = rest[0], self.build(first, depth + 1)
             value = self.build(second, depth + 1)
