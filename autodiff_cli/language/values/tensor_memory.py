@@ -18,7 +18,7 @@ from ...graph.params import to_int, to_size
 from ...graph.registry import F
 from ...graph.sizes import check_size
 from ...graph.state import grad_mode
-from ...graph.strides import is_contiguous
+from ...graph.strides import is_contiguous, strides_of
 from .dialect import kind_of
 from .subscripts import index
 
@@ -69,15 +69,18 @@ class StorageView:
 
 def as_strided(tensor: Tensor, size: Any, stride: Any, storage_offset: Any = None) -> Tensor:
     """`x.as_strided(size, stride)`: a view of the memory that the tensor looks at."""
-    offset = first_place(tensor) if storage_offset is None else to_int(storage_offset)
-    base = base_of(tensor) or tensor
-    if tensor.storage is not None and tensor.steps.cut:
-        base = Tensor(tensor.storage.node)
-        base.storage, base.seen = tensor.storage, tensor.storage.version
+    first = first_place(tensor)
+    offset = first if storage_offset is None else to_int(storage_offset)
+    base, storage = base_of(tensor) or tensor, tensor.storage
+    if storage is not None and base.node.numel < storage.node.numel:
+        base = Tensor(storage.node)
+        base.storage, base.seen = storage, storage.version
         base = wrap_view(F.detach(base.node), base)
     if not is_contiguous(base.node):
         raise fault("E203 as_strided-contiguous-memory-here")
-    return wrap_view(F.as_strided(base.node, to_size(size), to_size(stride), offset), base)
+    within = None if base is tensor else (tensor.shape, strides_of(tensor.looked_at), first)
+    node = F.as_strided(base.node, to_size(size), to_size(stride), offset, within)
+    return wrap_view(node, base)
 
 
 def look_at(tensor: Tensor, source: Any) -> Tensor:

@@ -349,7 +349,7 @@ def unfold_backward(grad: Tensor, shape: Any, dimension: int, size: int, step: i
     """Each element the sum of all windows it is in: the transpose of `unfold`."""
 
 
-def _strided_shape(input, size, stride, offset):
+def _strided_shape(input, size, stride, offset, within):
     last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=False))
     wrong = len(size) != len(stride) or min((*size, *stride, offset), default=0) < 0
     if wrong or (last >= input.numel and 0 not in size):
@@ -357,7 +357,7 @@ def _strided_shape(input, size, stride, offset):
     return size, input.dtype
 
 
-def _strided(x, size, stride, offset):
+def _strided(x, size, stride, offset, within=None):
     steps = [step * x.itemsize for step in stride]
     return np.ndarray(size, x.dtype, np.ascontiguousarray(x), offset * x.itemsize, steps)
 
@@ -368,32 +368,44 @@ def _strided(x, size, stride, offset):
     public=False,
     view=True,
     shape=_strided_shape,
-    strides_rule=lambda strides, input, size, stride, offset: tuple(stride),
-    vjp=lambda g, out, input, size, stride, offset: F.as_strided_backward(
-        g, input.shape, size, stride, offset
-    ),
+    strides_rule=lambda strides, input, size, stride, offset, within: tuple(stride),
+    vjp=lambda g, out, input, *view: F.as_strided_backward(g, input.shape, *view),
     samples=[S(t(6), (2, 2), (3, 1), 1), S(t(2, 3), (3, 2), (1, 1), 0), S(t(4), (2,), (0,), 1)],
     errors=[Bad("E309", t(4), (3,), (2,), 0)],
 )
-def strided_view(input: Tensor, size: Any, stride: Any, offset: int):
-    """The elements at `offset` and multiples of `stride` from there, in memory order."""
+def strided_view(input: Tensor, size: Any, stride: Any, offset: int, within: Any = None):
+    """The elements at `offset` and multiples of `stride` from there, in memory order. PyTorch's
+    slope is that of the elements of another view, `within` (size, stride, offset), alone."""
 
 
-def _strided_back(g, shape, size, stride, offset):
+def _strided_back(g, shape, size, stride, offset, within):
     out = np.zeros_like(g, shape=shape)
-    places = _strided(np.arange(out.size), size, stride, offset)
-    np.add.at(out.reshape(-1), places, g)
+    numbers = np.arange(out.size)
+    np.add.at(out.reshape(-1), _strided(numbers, size, stride, offset), g)
+    if within is not None:
+        outside = np.ones(out.size, bool)
+        outside[_strided(numbers, *within)] = False
+        out.reshape(-1)[outside] = 0
     return out
+
+
+def _seen(x, shape, within):
+    """The elements of a view alone, zeros elsewhere."""
+    if within is None:
+        return x
+    return F.as_strided_backward(F.as_strided(x, *within), shape, *within)
 
 
 @opaque(
     _strided_back,
     public=False,
-    shape=lambda g, shape, size, stride, offset: (shape, g.dtype),
-    vjp=lambda gg, out, g, shape, size, stride, offset: F.as_strided(gg, size, stride, offset),
+    shape=lambda g, shape, *view: (shape, g.dtype),
+    vjp=lambda gg, out, g, shape, *view: F.as_strided(_seen(gg, shape, view[-1]), *view),
     samples=[S(t(2, 2), (6,), (2, 2), (1, 1), 1)],
 )
-def as_strided_backward(grad: Tensor, shape: Any, size: Any, stride: Any, offset: int):
+def as_strided_backward(
+    grad: Tensor, shape: Any, size: Any, stride: Any, offset: int, within: Any = None
+):
     """Each element the sum of all places that show it: the transpose of `as_strided`."""
 
 
