@@ -107,7 +107,7 @@ def _member(path: str) -> Any:
     if found is not None:
         return found
     if name == "ndarray":
-        return TYPES["ndarray"]
+        return TYPES["numpy.ndarray"]
     if STATE.python and name in ARRAY_FUNCTIONS:
         return ARRAY_FUNCTIONS[name]
     if name in NUMPY_DTYPES:

@@ -13,7 +13,7 @@ import numpy as np
 from ...autograd import calls
 from ...autograd.tensor import Array, Tensor
 from ...errors import AutodiffError, fail, fault, refused
-from ...graph.dtypes import FLOAT16, FLOAT32
+from ...graph.dtypes import BOOL, FLOAT16, FLOAT32
 from ...graph.params import BindError, check_device, to_int, to_scalar, type_name
 from ...graph.state import STATE
 from ...graph.symbolic_numbers import Aside, Later, Varying, like, whole
@@ -471,6 +471,7 @@ _TYPES = (
     instances("numpy.float64", np.float64),
     TypeName("numpy.float32", partial(_is_number, FLOAT32), None),
     TypeName("numpy.float16", partial(_is_number, FLOAT16), None),
+    TypeName("numpy.bool", partial(_is_number, BOOL), None),
     instances("float", float, _float),
     instances("str", str, lambda value="": text(value), maketrans=_MAKE_TABLE),
     instances("torch.Size", Size, lambda values=(): Size(_int(v) for v in items_of(values))),
@@ -483,7 +484,7 @@ _TYPES = (
     instances("torch.dtype", np.dtype),
     instances("torch.device", Device, _device),
 )
-TYPES: dict[str, TypeName] = {kind.name.rpartition(".")[2]: kind for kind in _TYPES}
+TYPES: dict[str, TypeName] = {kind.name.removeprefix("torch."): kind for kind in _TYPES}
 _BARE_TYPES = "bool int float str list tuple dict set frozenset slice"
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {

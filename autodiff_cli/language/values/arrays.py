@@ -156,7 +156,7 @@ def result(value: Any) -> Any:
         return value
     if value.shape:
         return as_array(value)
-    if value.dtype.name == "float32":
+    if value.dtype.name in ("float32", "bool"):
         return as_array(Tensor(value.node), "number")  # it looks at no memory
     if STATE.recorder is not None:
         return value.item()
@@ -183,12 +183,11 @@ def plain(value: Any, depth: int = 0) -> Any:
 
 def given_back(value: Any) -> Any:
     """What NumPy gave, as a value of the program."""
-    single = isinstance(value, np.floating) and value.itemsize < 8
-    if single or isinstance(value, np.ndarray):
-        array = np.asarray(value)
-        dtype_of(array.dtype)
-        return made(array, "number" if single else "array")
-    return of_numpy(value)
+    found = of_numpy(value)
+    if isinstance(found, np.ndarray | np.bool_ | np.float32 | np.float16):
+        dtype_of(found.dtype)
+        return made(np.asarray(found), "array" if isinstance(found, np.ndarray) else "number")
+    return found
 
 
 # -- functions whose arguments are not those of an op ---------------------------------------------

@@ -43,13 +43,14 @@ def to_numpy(value: Any) -> Any:
 
 
 def of_numpy(value: Any) -> Any:
-    """A scalar of NumPy as programs hold it."""
+    """A scalar of NumPy as programs hold it: those that are no numbers of Python's, as arrays
+    without dims, are made into such elsewhere."""
     if isinstance(value, np.integer):
         kind = INTEGERS.get(value.dtype)
         return int(value) if kind is None else kind(value)
-    if isinstance(value, np.float64):
-        return value  # a float that prints otherwise, and makes tensors of its dtype
-    return value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.floating | np.bool_) or not isinstance(value, np.generic):
+        return value
+    return value.item()
 
 
 def to_python(value: Any) -> Any:

@@ -233,6 +233,9 @@ def compare(symbol: str, left: Any, right: Any) -> Any:
         op = getattr(F, COMPARISONS[symbol][0])
         with grad_mode(False):  # any view may be compared
             return Tensor(op(_node(left, symbol), _node(right, symbol)))
+    kinds = type(left), type(right)
+    if not NUMPY_NUMBERS.isdisjoint(kinds) and all(issubclass(k, int | float) for k in kinds):
+        return _of_arrays(symbol, left, right)
     if symbol in ("==", "!="):
         same = equal(left, right)
         return same if symbol == "==" else not same
