@@ -130,7 +130,10 @@ def wrapped(op: Op, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     if type(result) is Node:
         if result.op.view or result.op is OUTPUT or result.handle is not None:
             return _maybe_view(result, args, kwargs)
-        return Tensor(result)
+        tensor = Tensor(result)
+        if kwargs and kwargs.get("requires_grad") is True:
+            tensor.set_requires_grad(True)
+        return tensor
     if type(result) is tuple:
         parts = [wrapped(op, part, args, kwargs) for part in result]
         if op.fields:

@@ -7,7 +7,9 @@ import numpy as np
 from ..errors import Label, fail, fault, refused
 from ..graph.node import Node
 from ..graph.op import LEAF, cast
+from ..graph.registry import F
 from ..graph.state import STATE, grad_mode
+from ..graph.strides import dense_strides, same_layout, strides_of
 from . import reverse
 from .handles import view_steps, wrap_view
 from .storage import without_history
@@ -59,9 +61,9 @@ def backward(
     with grad_mode(create_graph):
         seeds = [
             _seed(t, g, "the tensor of backward()", at)
-            for at, (t, g) in enumerate(zip(tensors, gradients, strict=True))
+            for at, (t, g) in enumerate(zip(tensors, gradients, strict=False))
         ]
-    STATE.differentiated = max(node.seq for node, _ in seeds), True
+    STATE.differentiated = max((node.seq for node, _ in seeds), default=0), True
     for observe in STATE.observers:
         observe(seeds)
     for tensor in inputs or ():
@@ -90,14 +92,27 @@ def accumulate(node: Node, accumulator: AccumulateGrad, g: Node, create_graph: b
     attached = None if node.marks is None else node.marks.context
     for before in list(attached.before.values()) if attached else ():
         g = (before([g]) or [g])[0]
-    same = accumulator.grad is None and not create_graph and single(g)  # is kept as it is
+    first = accumulator.grad is None
+    same = first and not create_graph and single(g)  # is kept as it is
     accumulator.receive(g, create_graph)
+    if first and accumulator.grad is not None and node.shape:
+        accumulator.grad = _laid_out(accumulator.grad, node, create_graph)
     told = [hook() for hook in list(accumulator.hooks.values())]
     if any(told):
         words = "Tensor post accumulate grad hooks should return None."
         raise refused("E208", "a hook after accumulation returns something", words, "return None")
     for after in list(attached.after.values()) if attached else ():
         after([], [accumulator.grad.node if same and accumulator.grad else g])
+
+
+def _laid_out(grad: Tensor, node: Node, fresh: bool) -> Tensor:
+    """A leaf's first gradient, in memory as the leaf is where its elements lie without gaps, else
+    in row-major order."""
+    layout = dense_strides(node)
+    if not same_layout(node.shape, strides_of(grad.node), layout):
+        grad = grad if fresh else Tensor(F.alias(grad.node))
+        grad.node.strides = layout
+    return grad
 
 
 def _handle(g: Node, known: list[Tensor], create_graph: bool) -> Tensor:
@@ -129,12 +144,12 @@ def grad(
     with grad_mode(create_graph):
         seeds = [
             _seed(t, g, "the output of grad()", at)
-            for at, (t, g) in enumerate(zip(outputs, grad_outputs, strict=True))
+            for at, (t, g) in enumerate(zip(outputs, grad_outputs, strict=False))
         ]
     for i, tensor in enumerate(inputs):
         if not tensor.requires_grad:
             raise fault("E402 input-grad", i)
-    STATE.differentiated = max(node.seq for node, _ in seeds), False
+    STATE.differentiated = max((node.seq for node, _ in seeds), default=0), False
     for observe in STATE.observers:
         observe(seeds)
     targets = [t.node for t in inputs]

@@ -220,7 +220,7 @@ class Pass:
                 return
         op, needed = node.op, self.needed
         wanted = self.targets is not None and node in self.targets
-        ends = wanted and op is LEAF
+        ends = wanted and (op is LEAF or op.key == "level")
         if wanted:
             self.reached[node] = g  # PyTorch takes it before hooks where it goes on
             if self.stops:

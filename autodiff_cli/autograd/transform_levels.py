@@ -165,6 +165,10 @@ class Opened:
         with grad_mode(False):
             return F.alias(node)
 
+    def is_target_of(self, running: Any) -> bool:
+        """Whether a pass is for derivatives with respect to the variables."""
+        return running.targets is not None and not running.targets.isdisjoint(self.nodes)
+
     def matters(self, nodes: list[Node]) -> bool:
         """Whether derivatives of nodes may be differentiated again."""
         return STATE.grad and (STATE.entered > 0 or any(map(lives, nodes)))
@@ -186,6 +190,16 @@ class Opened:
             nested = STATE.levels or any(node.op is LEVEL for node in found.order)
             found.doubles = not nested or not any(x.shape for x in self.nodes)
         return found
+
+
+def level_of(node: Node) -> Opened | None:
+    """The innermost transform in reverse mode that runs and follows a node."""
+    followed = (
+        level
+        for level in reversed(STATE.levels)
+        if isinstance(level, Opened) and level.reverse and node.seq > level.since
+    )
+    return next(followed, None)
 
 
 def wrapped(tensor: Tensor) -> tuple[list[str], Tensor]:
@@ -275,7 +289,7 @@ def forward_jacobian_of(
 def _column(batch: Node, x: Node) -> Node:
     shape = batch.shape[1:]
     moved = F.permute(batch, (*range(1, len(batch.shape)), 0))
-    return F.reshape(moved, (*shape, *x.shape))
+    return F.view(moved, (*shape, *x.shape)) if x.shape else F.squeeze(moved, -1)
 
 
 def or_zeros(g: Node | None, out: Node, x: Node) -> Node:

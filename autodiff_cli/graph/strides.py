@@ -40,6 +40,18 @@ def is_row_major(shape: Shape, strides: Strides) -> bool:
     return True
 
 
+def same_layout(shape: Shape, a: Strides, b: Strides) -> bool:
+    """Whether strides say the same of every element (dims of size 1 do not matter)."""
+    return a == b or all(x == y for n, x, y in zip(shape, a, b, strict=True) if n != 1)
+
+
+def dense_strides(node: Node) -> Strides:
+    """The node's strides where its elements lie without gaps, else those of row-major order."""
+    strides = strides_of(node)
+    packed = elementwise_strides(node.shape, (node,))
+    return packed if same_layout(node.shape, strides, packed) else contiguous_strides(node.shape)
+
+
 def strides_of(node: Node) -> Strides:
     """The strides of a node in elements."""
     found = node.strides

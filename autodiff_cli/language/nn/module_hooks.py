@@ -6,6 +6,7 @@ Inputs and outputs pass through nodes of their own, whose cotangents are what th
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...autograd.tensor import Tensor
@@ -14,8 +15,10 @@ from ...graph.node import Node
 from ...graph.registry import F
 from ...graph.state import STATE, grad_mode
 from ..torch.custom_functions import Call, Context, recorded_results, shown_results
+from ..torch.grad_functions import attribute
 from ..values.dialect import kind_of
 from ..values.functions import call_value
+from ..values.values import Builtin, GradFn
 
 if TYPE_CHECKING:
     from .modules import Module
@@ -71,6 +74,22 @@ class Watched:
             if changed is not None:
                 grads = _checked("Backward hook", "grad_input", changed, grads)
         return tuple(g for g, _ in _tensors(grads, self.inputs))
+
+
+def watch_last(module: Any, result: Any) -> None:
+    """Show `register_backward_hook`s what the last function of a call gives to its inputs."""
+    while not isinstance(result, Tensor):
+        result = next(iter(result.values() if isinstance(result, dict) else result))
+    if result.is_leaf:
+        return
+    for hook in module.reverse_last.values():
+        attribute(GradFn(result.node), "register_hook").function(
+            Builtin("hook", partial(_told, module, hook))
+        )
+
+
+def _told(module: Any, hook: Any, *grads: Any) -> Any:
+    return call_value(hook, [module, *grads], {})
 
 
 def _tensors(values: Any, places: Any) -> list[tuple[Any, Tensor]]:

@@ -236,7 +236,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "register_forward_pre_hook": _register_forward_pre_hook,
     "register_forward_hook": _register_forward_hook,
     "register_full_backward_hook": _hook("reverse"),
-    "register_backward_hook": _hook("reverse"),
+    "register_backward_hook": _hook("reverse_last"),
     "register_load_state_dict_pre_hook": _hook("loading"),
     "register_load_state_dict_post_hook": _hook("loaded"),
     "register_state_dict_pre_hook": _hook("storing"),

@@ -50,6 +50,7 @@ class Module(Object):
         self.after: dict[int, Any] = {}
         self.reverse: dict[int, Any] = {}
         self.reverse_before: dict[int, Any] = {}
+        self.reverse_last: dict[int, Any] = {}  # of the function that made the result
         # hooks before and after a state is loaded, and before and after it is taken
         self.loading: dict[int, Any] = {}
         self.loaded: dict[int, Any] = {}
@@ -73,6 +74,7 @@ class Module(Object):
         self.after.update(other.after)
         self.reverse.update(other.reverse)
         self.reverse_before.update(other.reverse_before)
+        self.reverse_last.update(other.reverse_last)
         for theirs, ours in (
             (other.parameters, self.parameters),
             (other.buffers, self.buffers),
@@ -160,6 +162,8 @@ class Module(Object):
                 given = self._told(hook, args, kwargs)
                 if given is not None:
                     if type(hook) is CallHook:
+                        if not (isinstance(given, tuple) and len(given) == 2):
+                            raise fault("E208 pre-hook-keywords", kind_of(given), represent(given))
                         args, kwargs = list(given[0]), dict(given[1])
                     else:
                         args = list(given) if isinstance(given, tuple) else [given]
@@ -179,7 +183,12 @@ class Module(Object):
                 given = self._told(hook, args, kwargs, result)
                 if given is not None:
                     result = given
-            return result if watched is None else watched.leaving(result)
+            result = result if watched is None else watched.leaving(result)
+            if self.reverse_last:
+                from .module_hooks import watch_last
+
+                watch_last(self, result)
+            return result
         except AutodiffError as error:
             for hook in [] if ended(error) else list(self.after.values())[called:]:
                 if type(hook) is CallHook and hook.always:

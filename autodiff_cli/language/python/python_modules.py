@@ -237,6 +237,15 @@ _LATER = {
 _OF_TENSORS = ["Collection", "Container", "Hashable", "Iterable", "Reversible", "Sized", "object"]
 
 
+class _Kind(TypeName):
+    """What annotations name; `Union[int, str]` says nothing more here."""
+
+    __slots__ = ()
+
+    def get_item(self, key: Any) -> Any:
+        return self
+
+
 def _annotated(name: str, source: Any) -> Any:
     """A kind of values by what they can do, or what only annotations name."""
     found = getattr(source, name, None)
@@ -246,7 +255,7 @@ def _annotated(name: str, source: Any) -> Any:
         of_tensors = kind.__name__ in _OF_TENSORS
         return of_tensors if isinstance(value, Tensor) else isinstance(value, kind)
 
-    return found and TypeName("object", matches, lambda *args, **kwargs: None)
+    return found and _Kind("object", matches, lambda *args, **kwargs: None)
 
 
 def _member(path: str) -> Any:

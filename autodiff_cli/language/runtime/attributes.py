@@ -16,7 +16,9 @@ import numpy as np
 from ...autograd import calls, gradients
 from ...autograd.handles import wrap_view
 from ...autograd.overwritten import recorded
+from ...autograd.reverse import Pass
 from ...autograd.tensor import Array, GradSlot, Tensor, as_array
+from ...autograd.transform_levels import level_of
 from ...autograd.views import base_of, first_place, single
 from ...errors import AutodiffError, fail, fault, refused
 from ...graph.dtypes import SCALAR_TYPES, is_float
@@ -232,6 +234,7 @@ ATTRIBUTES: dict[str, Getter] = {
     "is_cuda": lambda t: False,
     "is_sparse": lambda t: False,
     "is_quantized": lambda t: False,
+    "is_meta": lambda t: False,
     "names": lambda t: (None,) * len(t.shape),
     "retains_grad": lambda t: isinstance(t.accumulator, GradSlot),
     "output_nr": lambda t: t.node.args[1] if t.node.op is OUTPUT else 0,
@@ -303,6 +306,9 @@ def _set_tensor_attribute(tensor: Tensor, name: str, new: Any) -> None:
             new = Tensor(cast(to_tensor(new), tensor.dtype))
         if new is not None and not isinstance(new, Tensor):
             raise fault("E208 gradient-assigned-tensor-none", kind_of(new), type_name(new))
+        if new is tensor:
+            words = "can't assign Variable as its own grad"
+            raise refused("E205", "a tensor cannot be its own gradient", words, "`x.clone()`")
         tensor.grad = new
     elif name == "data":
         if not isinstance(new, Tensor):
@@ -413,8 +419,11 @@ def _register_hook(tensor: Tensor, hook: Any) -> Any:
     node = recorded(tensor.node)
     if not node.requires_grad:
         raise fault("E402 hook-needs-tensor-requires")
+    level = level_of(node)
 
     def run(g: Any) -> Any:
+        if level is not None and not level.is_target_of(Pass.running):
+            return g  # of another transform, to which the tensor is another one
         given = None if g is None else Tensor(g)
         replaced = call_value(hook, [given], {})
         if replaced is None or given is None:

@@ -50,7 +50,7 @@ def _seeds(value: Any, count: int) -> list[Tensor | None]:
     if value is None:
         return [None] * count
     values = [value] if isinstance(value, Tensor) else items_of(value)
-    if len(values) != count:
+    if len(values) < count:
         raise fault("E205 grad_outputs-entries-outputs", len(values), count=count)
     for value in values:
         if value is not None and not isinstance(value, Tensor):
@@ -196,17 +196,23 @@ PARAMETER_TYPE = TypeName(
     "torch.nn.parameter.Parameter", lambda v: isinstance(v, Tensor) and v.is_parameter, parameter
 )
 
+VARIABLE_TYPE = TypeName(
+    "torch.autograd.variable.Variable",
+    lambda v: isinstance(v, Tensor),
+    lambda data, requires_grad=False, volatile=False: (
+        make_tensor(data, requires_grad=requires_grad) if truth(requires_grad) else data
+    ),
+)
+
 TORCH: dict[str, Any] = {
     **DTYPES,
+    "autograd.Variable": VARIABLE_TYPE,
     **builtins_of(
         {
             "tensor": make_tensor,
             "as_tensor": as_tensor,
             "asarray": as_tensor,
             "from_numpy": _from_numpy,
-            "autograd.Variable": lambda data, requires_grad=False, volatile=False: (
-                make_tensor(data, requires_grad=requires_grad) if truth(requires_grad) else data
-            ),
             "is_tensor": lambda value: isinstance(value, Tensor),
             "is_floating_point": lambda value: is_float(value.dtype),
             "is_grad_enabled": lambda: STATE.grad,

@@ -301,18 +301,13 @@ def _complaint(
 
 
 def call_op(callee: OpFunction, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """Apply an op of the table; `requires_grad=True` makes the result a leaf, as PyTorch's
-    factories do."""
-    wants_grad = kwargs.get("requires_grad", False)
+    """Apply an op of the table."""
     if kwargs.get("out") is not None:
         rest = {key: value for key, value in kwargs.items() if key != "out"}
         return written(callee.name, call_op(callee, args, rest), kwargs["out"])
     if STATE.python:
         _refuse_python_operands(callee, args, kwargs)
-    result = calls.call_ops(callee.ops, callee.name, tuple(args), kwargs)
-    if wants_grad is True and isinstance(result, Tensor):
-        result.set_requires_grad(True)
-    return result
+    return calls.call_ops(callee.ops, callee.name, tuple(args), kwargs)
 
 
 def written(name: str, found: Any, out: Any) -> Any:

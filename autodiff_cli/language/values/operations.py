@@ -20,6 +20,7 @@ from ...autograd.tensor import Array, Tensor
 from ...errors import AutodiffError, fail, fault
 from ...graph.node import Node
 from ...graph.op import known, number
+from ...graph.params import type_name
 from ...graph.registry import F
 from ...graph.state import STATE, grad_mode
 from ...graph.symbolic_numbers import Aside, Unread, Varying
@@ -104,11 +105,10 @@ def tensor_binary(symbol: str, left: Any, right: Any) -> Any:
     if symbol == "^":
         refuse_caret(left, right)
     if symbol == "**":
-        return calls.call("pow", (_operand(left, symbol), _operand(right, symbol)), {})
+        return calls.call("pow", _operands(symbol, left, right), {})
     if symbol == "@" and not STATE.python:
         left, right = calls.float_operand(left), calls.float_operand(right)
-    x = _node(left, symbol)
-    y = _node(right, symbol)
+    x, y = _nodes(symbol, left, right)
     op = getattr(F, key)
     if symbol == "/" and not isinstance(left, Tensor) and x.weak and right.tag is None:
         op = F.number_quotient
@@ -121,15 +121,27 @@ def _of_arrays(symbol: str, *operands: Any) -> Any:
     return from_above("values.arrays.operate")(symbol, *operands)
 
 
-def _operand(value: Any, symbol: str) -> Any:
-    if isinstance(value, Tensor | bool | int | float):
-        return value
-    if type(value) is Varying:
+def _operands(symbol: str, *pair: Any) -> tuple[Any, ...]:
+    """Those of a power."""
+    if any(type(value) is Varying for value in pair):
         raise Aside  # what a power is made of depends on the exponent
-    return Tensor(_node(value, symbol))
+    return tuple(
+        value
+        if isinstance(value, Tensor | bool | int | float)
+        else Tensor(_node(value, symbol, pair))
+        for value in pair
+    )
 
 
-def _node(value: Any, symbol: str) -> Node:
+def _nodes(symbol: str, *pair: Any) -> tuple[Node, Node]:
+    if symbol == "@" and STATE.python:  # a number is no matrix
+        for value in pair:
+            if isinstance(value, int | float) and not isinstance(value, np.generic):
+                raise _no_operand(value, symbol, pair)
+    return _node(pair[0], symbol, pair), _node(pair[1], symbol, pair)
+
+
+def _node(value: Any, symbol: str, pair: tuple[Any, ...]) -> Node:
     if isinstance(value, Tensor):
         return value.node
     kind = type(value)
@@ -144,14 +156,30 @@ def _node(value: Any, symbol: str) -> Node:
         return calls.node_of_list(list(value))
     if isinstance(value, np.generic):
         return number(value.item())
-    raise misfit(
+    raise _no_operand(value, symbol, pair)
+
+
+def _no_operand(value: Any, symbol: str, pair: tuple[Any, ...]) -> AutodiffError:
+    """The failure of an operand beside a tensor."""
+    left, right = map(type_name, pair)
+    if symbol not in BINARY:
+        words = f"'{symbol}' not supported between instances of '{left}' and '{right}'"
+    elif symbol == "+" and isinstance(pair[0], str | list | tuple):
+        words = f'can only concatenate {left} (not "{right}") to {left}'
+    else:
+        shown = "** or pow()" if symbol == "**" else symbol
+        words = f"unsupported operand type(s) for {shown}: '{left}' and '{right}'"
+    return misfit(
         f"`{symbol}` cannot take",
         value,
         "call it: add parentheses with its arguments"
         if is_callable(value)
         else "write a number, without quotes"
         if isinstance(value, str)
+        else "write `a * b` to multiply by a number"
+        if isinstance(value, int | float)
         else "operands are tensors and numbers",
+        notes=(f"PyTorch: {words}",) if STATE.python else (),
     )
 
 
@@ -232,7 +260,7 @@ def compare(symbol: str, left: Any, right: Any) -> Any:
             return _of_arrays(symbol, left, right)
         op = getattr(F, COMPARISONS[symbol][0])
         with grad_mode(False):  # any view may be compared
-            return Tensor(op(_node(left, symbol), _node(right, symbol)))
+            return Tensor(op(*_nodes(symbol, left, right)))
     kinds = type(left), type(right)
     if not NUMPY_NUMBERS.isdisjoint(kinds) and all(issubclass(k, int | float) for k in kinds):
         return _of_arrays(symbol, left, right)

@@ -367,6 +367,7 @@ VALUE_ATTRIBUTES: dict[type, dict[str, Getter]] = {
     np.dtype: {
         "is_floating_point": lambda v: is_float(v),
         "is_complex": lambda v: False,
+        "is_signed": lambda v: v.kind in "if",
         "itemsize": lambda v: v.itemsize,
     },
     Device: {"type": lambda v: v.type, "index": lambda v: v.index},

@@ -194,6 +194,16 @@ def _range_size(start, end, step):
     return math.ceil((end - start) / step)
 
 
+def _bounds(start, end, step, dtype):
+    """Whole numbers for int64; other integers are counted with the fractions of the bounds."""
+    whole = dtype == INT64
+    cut = [
+        int(bound) if whole and type(bound) is float and math.isfinite(bound) else bound
+        for bound in (start, end, step)
+    ]
+    return [*cut, dtype]
+
+
 def _halves(x):
     """A number as the sum of two of half its length, whose products are exact."""
     scaled = 134217729.0 * x
@@ -217,7 +227,7 @@ def _number_range(start, end, step, dtype):
     size = _range_size(start, end, step)
     places = np.arange(size)
     if not is_float(dtype):
-        return (start + step * places).astype(dtype)
+        return (int(start) + int(step) * places).astype(dtype)
     start, step = np.float64(start), np.float64(step)
     lanes = 32 // dtype.itemsize
     alone = places >= size - size % (2 * lanes)
@@ -257,7 +267,7 @@ def arange(
     start = 0 if start is None else start
     if dtype is None:
         dtype = STATE.default_dtype if float in (type(start), type(end), type(step)) else INT64
-    return F.number_range(start, end, step, dtype)
+    return F.number_range.apply(_bounds(start, end, step, dtype))
 
 
 def _steps_shape(start, end, steps, dtype):
