@@ -63,9 +63,7 @@ def backward(
             _seed(t, g, "the tensor of backward()", at)
             for at, (t, g) in enumerate(zip(tensors, gradients, strict=False))
         ]
-    STATE.differentiated = max((node.seq for node, _ in seeds), default=0), True
-    for observe in STATE.observers:
-        observe(seeds)
+    _announce(seeds, True)
     for tensor in inputs or ():
         if tensor.node.op is not LEAF:
             tensor.retain_grad()  # from now on, as in PyTorch
@@ -85,6 +83,14 @@ def backward(
         for node, g in reached.items():
             if node.op is LEAF:
                 deliver(node, g)
+
+
+def _announce(seeds: list[tuple[Node, Node]], by_backward: bool) -> None:
+    """Say what is differentiated, if anything is."""
+    if seeds:
+        STATE.differentiated = max(node.seq for node, _ in seeds), by_backward
+        for observe in STATE.observers:
+            observe(seeds)
 
 
 def accumulate(node: Node, accumulator: AccumulateGrad, g: Node, create_graph: bool) -> None:
@@ -149,9 +155,7 @@ def grad(
     for i, tensor in enumerate(inputs):
         if not tensor.requires_grad:
             raise fault("E402 input-grad", i)
-    STATE.differentiated = max((node.seq for node, _ in seeds), default=0), False
-    for observe in STATE.observers:
-        observe(seeds)
+    _announce(seeds, False)
     targets = [t.node for t in inputs]
     found = reverse.gradients(seeds, targets, create_graph=create_graph, retain_graph=retain)
     for tell in STATE.results:

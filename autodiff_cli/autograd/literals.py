@@ -10,7 +10,7 @@ from ..errors import AutodiffError, fault
 from ..graph.dtypes import FLOAT64, INT64
 from ..graph.node import Node
 from ..graph.op import constant
-from ..graph.params import node_of, shown, type_name
+from ..graph.params import node_of, plain_number, shown, type_name
 from ..graph.state import STATE
 from ..numerals import short
 
@@ -85,7 +85,7 @@ def array_of(values: Any, dtype: np.dtype | None = None, written_out: bool = Fal
         check_extent(values)
     try:
         array = np.array(values)
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, TypeError):  # the last of numbers of a program's classes
         array = None
     if array is None or not _holds(array, dtype):
         if array is not None and not isinstance(values, bool | int | float | str | list | tuple):
@@ -160,6 +160,7 @@ def _stored(value: Any, dtype: np.dtype) -> Any:
     if not isinstance(value, bool | int | float):
         words = _FLOAT if dtype.kind == "f" else _INTEGER
         raise no_number(value, words.format(type_name(value)))
+    value = plain_number(value)
     try:
         if dtype.kind == "f":
             return float(value)

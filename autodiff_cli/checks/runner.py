@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import replace
+from shlex import quote
 from typing import Any
 
 from ..crash import crashed
@@ -241,7 +242,7 @@ class FileCheck:
                 notes=expectations.sides(wish.text, value),
                 helps=(
                     "if the new value is right: "
-                    f"autodiff check {item.file} -k '{item.label}' --update",
+                    f"autodiff check {quote(item.file)} -k {quote(item.label)} --update",
                 ),
             )
         if edits and self.path is not None:
@@ -288,7 +289,7 @@ class FileCheck:
         if not exists:
             if settings.ci:
                 item.status = FAILED
-                item.diagnostic = fault("E604 no-snapshot", self.source.name).diagnostic
+                item.diagnostic = fault("E604 no-snapshot", quote(self.source.name)).diagnostic
                 return
             self._write_snapshot(snap, None, item)
             return
@@ -316,7 +317,7 @@ class FileCheck:
         notes = tuple(d.message for d in found[1:6])
         if len(found) > 6:
             notes += (f"... and {len(found) - 6} more",)
-        command = f"autodiff check {self.source.name} -k snapshot --update"
+        command = f"autodiff check {quote(self.source.name)} -k snapshot --update"
         item.diagnostic = replace(
             first, notes=notes, helps=(f"if the new values are right: {command}",)
         )

@@ -15,7 +15,7 @@ from ..ended import explained
 from ..errors import AutodiffError, Exit, fail
 from ..outside import OUTSIDE
 from ..render.files import CannotWrite, check_target, write_text
-from ..render.text import for_encoding, printable
+from ..render.text import for_encoding, printable, tamed
 from .options import chosen
 from .reading import CannotRead, Reader, unreadable
 from .streams import Environment, is_terminal
@@ -227,7 +227,10 @@ class Runner:
             return printing()
         document = self.form not in self.beside_prints or self.values.get("asserts")
         document = document or bool(self.values.get("plot"))
-        return self.env.aside if document and not self.to_file else self.env.write
+        env = self.env
+        aside = document and not self.to_file
+        write, stream = (env.aside, env.stderr) if aside else (env.write, env.stdout)
+        return (lambda text: write(tamed(text))) if is_terminal(stream) else write
 
     # -- one program ------------------------------------------------------------------------------
 

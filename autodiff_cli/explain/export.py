@@ -54,6 +54,12 @@ RESERVED = (
 Arrays = dict[str, np.ndarray]
 
 
+def quoted(text: str) -> str:
+    """Text as it stands in a string of Python, whatever is in it: files have any names."""
+    text = text.replace("\\", "\\\\").replace('"', '\\"')
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 class Exported:
     """What a program is exported from: its result, by what, and the names of values.
 
@@ -134,12 +140,13 @@ class Exported:
             imports = imports.replace("import", "from pathlib import Path\n\nimport", 1)
             imports += f'\ndata = np.load(Path(__file__).with_name("{beside}"))\n'
         shapes = "".join(f"    {called[n]}: {n.dtype.name}{list(n.shape) or ''}\n" for n in inputs)
+        title = quoted(f"{self.of} and its gradients, of {self.file}.")
         text = "\n\n".join([
-            f'"""{self.of} and its gradients, of {self.file}."""\n\n{imports}' + "".join(
+            f'"""{title}"""\n\n{imports}' + "".join(
                 f"\n{line}" for line in head),
             *(helpers.texts if helpers else ()),
             f"\ndef loss_and_gradients({', '.join(called[n] for n in inputs)}):\n"
-            f'    """{self.of}, and the gradients by name.\n\n{shapes}    """\n'
+            f'    """{quoted(self.of)}, and the gradients by name.\n\n{shapes}    """\n'
             + "".join(f"    {line}\n" for line in body),
             '\nif __name__ == "__main__":\n' + "".join(f"    {line}\n" for line in main if line),
         ])  # fmt: skip

@@ -105,8 +105,8 @@ def to_tensor(value: Any, first: Node | None = None) -> Node:
     node = node_of(value)
     if node is not None:
         return node
-    if isinstance(value, bool | int | float):
-        return LATE.number(value)  # type: ignore[misc]  # bound at import of graph
+    if isinstance(value, int | float):
+        return LATE.number(plain_number(value))  # type: ignore[misc]  # bound at import of graph
     if isinstance(value, list | tuple):
         return LATE.node_of_list(value)  # type: ignore[misc]  # bound at import of autograd
     raise BindError(f"must be a tensor, not {shown(value)}")
@@ -124,10 +124,17 @@ def to_optional_tensors(value: Any, first: Node | None) -> tuple[Node | None, ..
     raise BindError(f"must be a list or tuple of tensors, not {shown(value)}")
 
 
+def plain_number(value: Any) -> bool | int | float:
+    """A number of Python's own, also of a class of the program, which is not asked."""
+    if type(value) in NUMBERS:
+        return value
+    return int.__index__(value) if isinstance(value, int) else float.__pos__(value)
+
+
 def python_number(value: Any) -> bool | int | float:
     """The number of a Python number or a one-element tensor."""
-    if isinstance(value, bool | int | float):
-        return value
+    if isinstance(value, int | float):
+        return plain_number(value)
     node = node_of(value)
     if node is not None and node.numel == 1 and (node.dtype.kind != "b" or not node.shape):
         item = LATE.value(node).item()  # type: ignore[misc]  # bound at import of graph
@@ -137,8 +144,9 @@ def python_number(value: Any) -> bool | int | float:
 
 def to_int(value: Any, first: Node | None = None) -> int:
     if isinstance(value, int):
+        value = value if type(value) is int else int.__index__(value)
         if -(1 << 63) <= value < 1 << 63:
-            return value if type(value) is int else int(value)
+            return value
         raise fault("E504 number-does-not-fit-into", short(value, 40))
     node = node_of(value)
     if node is not None and node.numel == 1 and (node.dtype.kind in "iub" or written_as_int(node)):
@@ -174,12 +182,12 @@ def to_flag(value: Any, first: Node | None = None) -> bool:
 
 def to_str(value: Any, first: Node | None = None) -> str:
     if isinstance(value, str):
-        return value
+        return str.__str__(value)
     raise BindError(f"must be a string, not {shown(value)}")
 
 
 def to_word(value: Any, first: Node | None = None) -> str:
-    return value if isinstance(value, str) else shown(value)
+    return str.__str__(value) if isinstance(value, str) else shown(value)
 
 
 def check_device(device: Any) -> None:

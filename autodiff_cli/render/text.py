@@ -18,6 +18,7 @@ TAB = "    "
 _CHUNKS = re.compile(r"\s*(?:`[^`]+`|\S)+")  # a word with what stands before it; code is one word
 _GAPS = re.compile(r"(?<=\S) {2,}(?=\S)")
 _WORDS = re.compile(r"\s*\S+")
+_CODES = re.compile(r"\x1b(?!\[[0-9;]*m)|[\0-\7\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
 
 # Stand-ins for what an output encoding lacks; each keeps the width of what it replaces,
 # except the ellipsis. Blocks of sparklines and heat maps have none and become `#`.
@@ -54,6 +55,12 @@ def printable(text: str, limit: int = 2000) -> str:
         half = limit // 2
         text = f"{text[:half]}…{text[-half:]}"
     return text if text.isprintable() else "".join(map(printable_char, text))
+
+
+def tamed(text: str) -> str:
+    """What a program prints, for a terminal: of its codes only those of colours, the others could
+    write to the clipboard, rename windows or hide lines."""
+    return _CODES.sub(lambda code: code[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def ascii_text(text: str) -> str:

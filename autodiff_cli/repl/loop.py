@@ -21,7 +21,7 @@ from ..language.syntax.parser import is_incomplete
 from ..language.values.values import Namespace
 from ..outside import OUTSIDE
 from ..render.diagnostics import render
-from ..render.text import complaint, for_encoding
+from ..render.text import complaint, for_encoding, tamed
 from ..render.values import Look
 from ..source import Source
 from ..suggest import suggest
@@ -84,7 +84,7 @@ class Loop:
     def __init__(self, options: Options | None = None, around: Surroundings | None = None):
         self.around = around or Surroundings()
         self.settings = self.around.settings
-        self.session = Interactive(options or Options(), self.show)
+        self.session = Interactive(options or Options(), self.printed)
         self.pieces: list[str] = []
         self.code: int = Exit.OK
         self.inputs: list[str] = []
@@ -284,8 +284,12 @@ class Loop:
         """A line of output."""
         self.show(text + "\n")
 
+    def printed(self, text: str) -> None:
+        """What a program prints."""
+        self.show(text if self.around.message_width() is None else tamed(text))
+
     def show(self, text: str) -> None:
-        """Output, also what a program prints."""
+        """Output."""
         text = for_encoding(text, self.around.encoding)
         self.pieces.append(text)
         if self.around.write is None:

@@ -131,3 +131,13 @@ def test_it_is_proposed(cli, tmp_path: Path):
     assert "--fix" not in cli("-e", "x = 3; loss = x^2").err
     (tmp_path / "a.expr").write_text("x = 3; loss = x + [1, 2] + [1, 2, 3]\n")
     assert "--fix" not in cli("a.expr").err
+
+
+def test_commands_that_are_proposed_can_be_pasted(cli, tmp_path):
+    """Whatever a file is called: a shell takes its name for one word."""
+    (tmp_path / "a;touch b.expr").write_text("x = [1, 2]\ny = x^2\n")
+    assert "`autodiff run --fix 'a;touch b.expr'` applies this" in cli("a;touch b.expr").err
+    (tmp_path / "c$(d).expr").write_text("x = [1, 2]\nloss = sum(x)  #=> 4\n")
+    said = cli("check", "c$(d).expr").out
+    assert "autodiff check 'c$(d).expr' -k" in said and "check c$(d)" not in said
+    assert "autodiff diff 'c$(d).expr' -D" in cli("diff", "c$(d).expr").err

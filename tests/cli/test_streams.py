@@ -205,3 +205,16 @@ def test_version_and_help_do_without_numpy(place):
             "sys.exit('numpy' in sys.modules)\n"
         )
         assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+
+
+@pytest.mark.parametrize("words", [["run"], ["graph"], ["explain"]])
+def test_what_a_program_prints_cannot_use_a_terminal(place, words):
+    """No code but those of colours gets there; a pipe gets what PyTorch would print."""
+    code = "\x1b]52;c;aGk=\x07\x1b[2J"
+    (place / "rude.expr").write_text(f"print({code!r})\nx = 1\nloss = x * x\n")
+    shown = on_terminal([*words, str(place / "rude.expr")], 80)
+    assert code not in shown and f"{code!r}"[1:-1] in shown
+    piped = subprocess.run(
+        [*COMMAND, *words, str(place / "rude.expr")], capture_output=True, text=True
+    )
+    assert code in piped.stdout + piped.stderr

@@ -140,6 +140,17 @@ def test_a_wrong_number_is_noticed() -> None:
         result_of(code.replace("2 * x", "3 * x"))
 
 
+@pytest.mark.parametrize("to", ["numpy", "torch", "jax"])
+def test_the_name_of_a_file_is_a_text(to: str) -> None:
+    """Files from elsewhere have any names; that of one must not run with the code."""
+    name = 'a"""\nimport os\n"""\\\x1b\udcff\U0001f600.py'
+    tree = ast.parse(exported("x = 2\nloss = x * x\n", to, name).code)
+    assert ast.get_docstring(tree, clean=False) == f"loss and its gradients, of {name}."
+    assert "os" not in [
+        a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names
+    ]
+
+
 def test_long_arrays_lie_beside(tmp_path: Path) -> None:
     text = "import torch\nx = torch.arange(1000.0, requires_grad=True)\n"
     text += "loss = (x ** 2).sum()\nloss.backward()\n"

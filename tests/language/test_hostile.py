@@ -188,3 +188,85 @@ def test_yield_of_a_lambda_is_refused() -> None:
     report = run(Source("import torch\ndef f():\n    return lambda: (yield)\nprint(f())\n"))
     assert report.error is not None
     assert report.error.code == "E106"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "words"),
+    [
+        ("class A: __slots__ = 5", "TypeError", "'int' object is not iterable"),
+        ("class A: __slots__ = [1]", "TypeError", "__slots__ items must be strings, not 'int'"),
+        (
+            "class A(enum.Enum):\n    B = 1\n    def __new__(cls, v): return (1,)",
+            "AttributeError", "'tuple' object has no attribute '_value_'",
+        ),
+        (
+            "class A(enum.Flag): B = 1.5\nA(1)",
+            "TypeError", "unsupported operand type(s) for |=: 'int' and 'float'",
+        ),
+        (
+            "class A(enum.IntEnum): B = 'a'",
+            "ValueError", "invalid literal for int() with base 10: 'a'",
+        ),
+        ("class A: x = functools.cached_property(5)\nA().x", "TypeError",
+         "'int' object is not callable"),
+        ("torch.autograd.grad([], x)", "RuntimeError", "The differentiated Tensor at index 0 "
+         "appears to not have been used in the graph. Set allow_unused=True if this is the "
+         "desired behavior."),
+    ],
+)  # fmt: skip
+def test_strange_classes_and_empty_lists_fail_as_in_python(
+    text: str, kind: str, words: str
+) -> None:
+    """Kinds and words are those of CPython 3.11 and PyTorch."""
+    made = "import torch, enum, functools\nx = torch.ones(2, requires_grad=True)\ntry:\n"
+    body = "".join(f"    {line}\n" for line in text.split("\n"))
+    caught = "except Exception as e:\n    print(type(e).__name__, e)\n"
+    assert report_of(made + body + caught).stdout == f"{kind} {words}\n"
+
+
+def test_what_is_no_member_and_no_loss_is_left_out() -> None:
+    text = (
+        "import torch, enum, functools\n"
+        "class F(enum.Flag):\n    A = 1\n"
+        "    @functools.cached_property\n    def x(self): return self.value + 1\n"
+        "class E(enum.Enum):\n    A = 'a'\n    B = enum.auto()\n"
+        "class P:\n    n = functools.cached_property(len)\n    def __len__(self): return 7\n"
+        "p = P()\nprint(F(1).x, E.B.value, p.n, list(p.__dict__))\n"
+        "x = torch.ones(2, requires_grad=True)\n"
+        "print(torch.autograd.grad((), x, allow_unused=True), torch.autograd.backward(()))\n"
+    )
+    assert report_of(text).stdout == "2 1 7 ['n']\n(None,) None\n"
+
+
+def test_numbers_and_texts_of_programs_are_taken_as_they_are() -> None:
+    """As in PyTorch, which looks at the number and not at what its class says."""
+    text = (
+        "import torch\n"
+        "class F(float):\n    def __float__(self): return 'a'\n"
+        "class I(int):\n    def __index__(self): return 'a'\n    def __int__(self): return 'a'\n"
+        "class S(str):\n    def __hash__(self): return 1 / 0\n"
+        "print(torch.full((2,), F(2.0)), torch.tensor([F(2.0), 1.0]), torch.arange(I(3)))\n"
+        "print(torch.ones(I(2), I(3)).sum(I(1)), torch.ones(2).mul(F(3.0)), torch.tensor(F(4.0)))\n"
+        "print(torch.nn.functional.mse_loss(torch.ones(2), torch.zeros(2), reduction=S('sum')))\n"
+    )
+    assert report_of(text).stdout == (
+        "tensor([2., 2.]) tensor([2., 1.]) tensor([0, 1, 2])\n"
+        "tensor([3., 3.]) tensor([3., 3.]) tensor(4.)\ntensor(2.)\n"
+    )
+
+
+def test_words_of_an_error_may_be_any_text() -> None:
+    text = "import torch\ntorch.nn.NLLLoss(reduction='\\ud800\\g<9>')(torch.ones(2, 3))\n"
+    assert code_of(text) == "E205"
+
+
+def test_names_of_what_values_hold_are_printable() -> None:
+    text = (
+        "import torch\nclass A: pass\no = A()\no.__dict__[5] = torch.ones(1)\n"
+        "class S(str):\n    def isidentifier(self): return 1 / 0\n"
+        "for name in ('w', 'a b', '\\x1b[31m\\n', S('q')):\n"
+        "    setattr(o, name, torch.ones(1, requires_grad=True))\n"
+    )
+    report = report_of(text)
+    assert list(document(report)["tensors"]) == ["o.w", "o['a b']", r"o['\x1b[31m\n']"]
+    assert "\x1b" not in plain(report)

@@ -15,6 +15,7 @@ from autodiff_cli.render.text import (
     pad,
     printable,
     prose,
+    tamed,
     text_width,
 )
 
@@ -33,6 +34,12 @@ def test_printable() -> None:
     assert printable("a\tb\x1b\n") == "a    b\\x1b\\n"
     assert printable("\ud800") == "\\ud800"
     assert len(printable("x" * 10_000, 100)) == 101
+
+
+def test_of_the_codes_that_programs_print_terminals_get_colours() -> None:
+    kept = "a\tb\r\n\x08\x1b[1;31mred\x1b[0m é日👩\u200d👩"
+    assert tamed(kept) == kept
+    assert tamed("\x1b]52;c;aGk=\x07\x1b[2J\x9b2J\0") == r"\x1b]52;c;aGk=\x07\x1b[2J\x9b2J\x00"
 
 
 def test_encodings() -> None:

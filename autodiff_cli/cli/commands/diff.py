@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from ...checks.deadline import deadline
@@ -51,7 +52,7 @@ def diff(values: dict[str, Any], files: list[str], env: Environment) -> int:
     if len(files) == 1 and not (values["define"] or values["other"]):
         env.complain(
             "one program and one set of values: there is nothing to compare",
-            f"autodiff diff {files[0]} -D NAME=VALUE --with NAME=OTHER",
+            f"autodiff diff {quote(files[0])} -D NAME=VALUE --with NAME=OTHER",
         )
         return Exit.USAGE
     for file in files:

@@ -115,6 +115,7 @@ class Run(Runner):
     def worded(self, diagnostic: Diagnostic, report: Report) -> Diagnostic:
         """An error that `--fix` corrects says so."""
         from dataclasses import replace
+        from shlex import quote
 
         from ..fixing import edit_of
 
@@ -124,7 +125,7 @@ class Run(Runner):
             return diagnostic
         if edit_of(diagnostic, span.source) is None:
             return diagnostic
-        help = f"`autodiff run --fix {report.file}` applies this"
+        help = f"`autodiff run --fix {quote(report.file)}` applies this"
         return replace(diagnostic, helps=(*diagnostic.helps, help))
 
     def _keep(self, source: Source, changed: Source) -> None:

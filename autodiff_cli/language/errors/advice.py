@@ -105,7 +105,7 @@ def _own_words(
         is_class = made.rpartition(".")[2][:1].isupper()
         if is_class and code == "E205":  # rows of the library share constructors
             names = [error.message, *error.diagnostic.helps]
-            message, *helps = [re.sub(r"`_\w+(?=[`(])", f"`{made}", text) for text in names]
+            message, *helps = [re.sub(r"`_\w+(?=[`(])", lambda _: f"`{made}", t) for t in names]
             error.amend(message=message, helps=tuple(helps))
         if code in ("E205", "E408") and is_class and args and type(args[0]) is Tensor:
             options = ", ".join(k.span.text for k in tree.keywords)

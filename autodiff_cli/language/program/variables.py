@@ -87,7 +87,10 @@ def _parts(name: str, value: Any) -> list[tuple[str, Any]]:
         fields = {**value.parameters, **fields, **value.modules}
     elif not isinstance(fields, dict) or value.cls.fixed:
         return []
-    return [(f"{name}.{key}", part) for key, part in fields.items()]
+    return [
+        (f"{name}.{key}" if key.isidentifier() or key.isdigit() else f"{name}[{key!r}]", part)
+        for key, part in fields.items() if type(key) is str
+    ]  # fmt: skip
 
 
 def has_row(tensor: Tensor) -> bool:

@@ -12,7 +12,7 @@ from ..values.formatting import represent
 from ..values.functions import call_value
 from ..values.operations import equal
 from ..values.user_classes import Object, UserClass, bind, library_class
-from ..values.values import Builtin, Callee, Method, UserFunction
+from ..values.values import Builtin, Callee, Method
 from .builtins import TYPES
 
 
@@ -116,14 +116,19 @@ def _is_single(cls: UserClass, member: Any) -> bool:
 
 def _member(cls: Any, name: str | None, value: Any) -> Any:
     args = value if isinstance(value, tuple) else (value,)
-    make = cls.flat["__new__"]
-    own = type(make) is UserFunction
-    member = call_value(make, [cls, *args], {}) if own else cls.__new__(cls, *args)
+    member = call_value(bind(cls.flat["__new__"], None, cls), [cls, *args], {})
+    if not isinstance(member, cls):
+        words = f"'{type(member).__name__}' object has no attribute '_value_'"
+        raise fail("E207", words, help=f"return a value of {cls.name} from `__new__`")
     member.fields.setdefault("_value_", value if cls.layout is object else plain(member))
     member.fields.update(name=name, _name_=name, value=member.fields["_value_"])
     init = cls.flat["__init__"]
     if not isinstance(init, Method):
         call_value(init, [member, *args], {})
+    kind = type(member.fields["value"])
+    if FLAG in cls.line and not issubclass(kind, int):
+        words = f"unsupported operand type(s) for |=: 'int' and '{kind.__name__}'"
+        raise fail("E208", words, help="flags are whole numbers")
     return member
 
 
@@ -133,14 +138,12 @@ def _enumeration(cls: Any) -> Any:
             words = f"<enum {cls.name!r}> cannot extend {Enumeration.describe(base)}"
             raise fail("E208", words, help="list all members in one class")
     cls.members = {}
-    last: Any = 0
-    ignored = (Callee, property, staticmethod, classmethod, UserClass)
     for name, value in list(cls.names.items()):
-        if name.startswith("_") or isinstance(value, ignored):
+        described = hasattr(type(value), "__get__") or isinstance(value, Callee | UserClass)
+        if name.startswith("_") or described:
             continue
         if isinstance(value, Auto):
-            value = _next(cls, name, last)
-        last = value
+            value = _next(cls, name)
         known = next((m for m in cls.members.values() if equal(m.fields["value"], value)), None)
         cls.members[name] = _member(cls, name, value) if known is None else known
         cls.names[name] = cls.members[name]
@@ -151,14 +154,16 @@ def _enumeration(cls: Any) -> Any:
     return cls
 
 
-def _next(cls: Any, name: str, last: Any) -> Any:
+def _next(cls: Any, name: str) -> Any:
     hook = cls.flat.get("_generate_next_value_")
+    values = [m.fields["value"] for m in cls.members.values()]
     if hook is not None:
-        values = [m.fields["value"] for m in cls.members.values()]
         return call_value(bind(hook, None, cls), [name, 1, len(values), values], {})
     if FLAG in cls.line:
-        return 1 << int(last).bit_length()
-    return name.lower() if "StrEnum" in [base.name for base in cls.line] else last + 1
+        return 1 << max(values, default=0).bit_length()
+    if "StrEnum" in [base.name for base in cls.line]:
+        return name.lower()
+    return next((v + 1 for v in reversed(values) if isinstance(v, int | float)), 1)
 
 
 def _named(self: Any) -> str:

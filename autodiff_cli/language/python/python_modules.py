@@ -68,7 +68,8 @@ class CachedProperty:
         if instance is None:
             return self
         value = call_value(self.function, [instance], {})
-        instance.fields[self.function.name] = value
+        name = next(name for name, found in type(instance).flat.items() if found is self)
+        instance.fields[name] = value
         return value
 
 

@@ -11,7 +11,7 @@ from ..syntax import tree as syntax
 from ..values.dialect import kind_of
 from ..values.functions import call_value
 from ..values.user_classes import OBJECT, SPECIAL, UserClass, bind, special
-from ..values.values import Builtin, Instance, Scope, TypeName
+from ..values.values import Builtin, Instance, Scope, TypeName, UserFunction
 from .assignment import name_target
 from .expressions import Context, compile_expression
 from .statements import compile_block, compile_decorators
@@ -68,7 +68,7 @@ def make_class(
         names.setdefault("__abstract__", True)
     once = [b for i, b in enumerate(bases) if not (b.fixed and b in bases[:i])]
     for hook in {"__class_getitem__", "__init_subclass__"} & names.keys():
-        if not isinstance(names[hook], classmethod):
+        if isinstance(names[hook], UserFunction):
             names[hook] = classmethod(names[hook])
     cls = UserClass(name, once, names, span)
     cls.annotated = dict(annotated)

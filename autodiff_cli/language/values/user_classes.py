@@ -20,7 +20,7 @@ from ..syntax.tree import private
 from .dialect import kind_of
 from .formatting import formatted, text
 from .functions import call_value
-from .operations import truth
+from .operations import items_of, truth
 from .providers import from_above
 from .values import Builtin, Instance, Method, UserFunction, instances
 
@@ -250,7 +250,12 @@ def slots_of(cls: UserClass) -> frozenset[str] | None:
 def _listed(cls: UserClass) -> list[str]:
     """The names that the `__slots__` of a class lists."""
     listed = cls.names.get("__slots__", ())
-    return [private(n, cls.name) for n in ((listed,) if isinstance(listed, str) else listed)]
+    names = [listed] if isinstance(listed, str) else items_of(listed)
+    for name in names:
+        if not isinstance(name, str):
+            words = f"__slots__ items must be strings, not '{type(name).__name__}'"
+            raise fail("E208", words, help="list names", notes=(f"PyTorch: {words}",))
+    return [private(name, cls.name) for name in names]
 
 
 def abstract_names(cls: UserClass) -> list[str]:
