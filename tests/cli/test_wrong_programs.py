@@ -64,6 +64,24 @@ ADVICE = {
     "import torch\nk = torch.arange(4)\nk.mean()\n": "write `k.float().mean()`",
     "import torch\nx = torch.ones(3)\ntorch.softmax(x)\n": "write `torch.softmax(x, dim=-1)`",
     "import torch\nx = torch.ones(3)\ntorch.sum(x, dimm=0)\n": "did you mean `dim=`?",
+    "import torch\nx = torch.ones(1, 1, 2, 2)\n"
+    "torch.nn.functional.conv2d(x, torch.ones(1, 1, 3, 3))\n": "or `padding=1`",
+    "import torch\nfrom torch import nn\nnet = nn.Sequential(nn.ReLU(), nn.Linear(18, 2))\n"
+    "net(torch.ones(5, 2, 3, 3))\n": "`.flatten(1)`, gives (5, 18)",
+    "import torch\nfrom torch import nn\nclass Net(nn.Module):\n    def __init__(self):\n"
+    "        super().__init__()\n        self.layers = [nn.Linear(1, 1)]\nnet = Net()\n"
+    "torch.optim.SGD(net.parameters(), lr=0.1)\n": "`self.layers = nn.ModuleList([...])`",
+    "import torch\nw = torch.ones(2, requires_grad=True)\nloss = (w * w).sum()\n"
+    "for i in range(2):\n    loss.backward()\n": "in the loop: move line 3 into it",
+    "x = {1, 2}\ny = x * 2.0\n": "as a list, `[...]`",
+    "x = 1,5\ny = x ** 2\n": "a decimal has a point",
+    "import torch\nx = torch.ones(2)\nif x > 0:\n    x = -x\n": "`(x > 0).any()`",
+    "import torch\ny = torch.nn.ReLU(torch.ones(2))\ny.sum()\n": "`ReLU()(x)` is its result",
+    "import torch\nw = torch.ones(2, requires_grad=True)\nopt = torch.optim.SGD([w], lr=0.1)\n"
+    "torch.optim.lr_scheduler.StepLR(opt)\n":
+        "`StepLR(optimizer, step_size, gamma=0.1, last_epoch=-1)`",
+    "import torch\nfrom torch import nn\nbn = nn.BatchNorm1d(3)\nbn(torch.ones(1, 3))\n":
+        "or `bn.eval()`",
 }  # fmt: skip
 
 

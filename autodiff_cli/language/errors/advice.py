@@ -9,11 +9,12 @@ where Python reports it too.
 from __future__ import annotations
 
 import re
+from math import prod
 from typing import Any
 
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, Label
-from ...graph.op import NUMPY_KEYWORDS
+from ...graph.op import NUMPY_KEYWORDS, value_of
 from ...graph.sizes import shape_text
 from ...source import Span
 from ...suggest import suggest
@@ -24,8 +25,11 @@ _NOT_RESHAPED = re.compile(r"^cannot reshape \(.*?\) with (\d+) elements? into \
 _MISSED = re.compile(r"^`\w+_loss` misses its argument `(\w+)`")
 _MISSED_DIM = re.compile(r"misses its argument `dim`")
 _DIM = re.compile(r"^dim (-?\d+) is out of range")
-_LINEAR = re.compile(r"^`linear` cannot apply a weight of shape \((\d+), \d+\) .* got (\d+)$")
+_LINEAR = re.compile(
+    r"^`linear` cannot apply a weight of shape \((\d+), (\d+)\) to .* \((.*)\): .* got (\d+)$"
+)
 _CHANNELS = re.compile(r"with groups=1: it takes (\d+) channels?, the input has (\d+)$")
+_LAST_CLASS = re.compile(r"^class (\d+) is out of range: there are \1 classes$")
 _TARGETS = re.compile(r"needs targets of shape \((\d+),\), got \(")
 _UNKNOWN = re.compile(r"unexpected keyword argument `(\w+)`")
 _NAMED = re.compile(r"\bargument `(\w+)`")
@@ -67,14 +71,19 @@ def _own_words(
         if tree.func.span.text.endswith("linear"):
             return ""
         return _linear(message) or _product(tree, args, owner, first)
-    if code == "E308":
-        found = _CHANNELS.search(message)
-        return "" if found is None else (
-            f"for this input make the layer with {found[2]} input channel"
-            f"{'' if found[2] == '1' else 's'}, or give it an input of {found[1]}"
-        )  # fmt: skip
-    if code == "E208" and message.endswith(" cannot be iterated over") and "method" in message:
+    if code == "E305" and (found := _LAST_CLASS.search(message)):
+        return _counted_from_one(int(found[1]), tree, args)
+    if code == "E308" and (found := _CHANNELS.search(message)):
+        return _channels(found, tree, args)
+    if code == "E308" and message.startswith("`batch_norm` in training") and owner is None:
+        layer = tree.func.span.text
+        return "" if layer.endswith("batch_norm") else f"use a larger batch, or `{layer}.eval()`"
+    if code == "E302" and message.startswith("gather: index of shape"):
+        return _more_dims(tree, args, owner, first)
+    if code == "E208" and message.endswith(" cannot be iterated over"):
         for part, value in zip(tree.args, args, strict=False):
+            if value is None and isinstance(part, syntax.Call):
+                return gives_nothing(part.span.text)
             if isinstance(part, syntax.Attribute) and not isinstance(value, Tensor):
                 return f"call it: write `{part.span.text}()` for `{part.span.text}`"
     if code == "E306" and message.startswith("only floating point tensors can require"):
@@ -87,6 +96,9 @@ def _own_words(
         return f"give each dim once: write `{name}.permute({dims})` for `{text}`"
     if code == "E406" and text.endswith(".backward()"):
         kept = f"{text[:-1]}retain_graph=True)"
+        before = [label.span for label in error.diagnostic.labels if label.span is not None]
+        if any(_indented(tree.span) > _indented(span) for span in before):
+            return f"compute the loss again in the loop: move line {before[0].line} into it"
         return f"write `{kept}` for `{text}` the first time, or compute the loss again"
     if code == "E203" and text.endswith(".cuda()"):
         return f"there is only the CPU: write `{name}` for `{text}`"
@@ -98,6 +110,15 @@ def _own_words(
         return f"it is a value, not a method: write `{text[:-2]}`"
     if owner is None:
         made = tree.func.span.text
+        if message.startswith("the optimizer got an empty") and tree.args:
+            name, _, rest = tree.args[0].span.text.rpartition(".")
+            return "" if rest != "parameters()" else (
+                f"`{name}` has none: layers of a list are found in `self.layers = "
+                f"nn.ModuleList([...])`, tensors as `nn.Parameter(...)`"
+            )  # fmt: skip
+        if code == "E208" and message.endswith(" holds modules, not a list") and tree.args:
+            given = tree.args[0].span.text
+            return f"write `*{given}` for `{given}`"
         if message.startswith("an optimizer takes") and tree.args:
             given = tree.args[0].span.text
             right = f"[{given}]" if isinstance(args[0], Tensor) else f"{given}.parameters()"
@@ -114,6 +135,8 @@ def _own_words(
         if code == "E401" and tree.args and isinstance(args[0], Tensor):
             given = syntax.operand(tree.args[0])
             return f"reduce it: `{given}.sum()` for `{given}`; or give a gradient of that shape"
+        if code == "E303" and made.rpartition(".")[2] == "reshape" and len(tree.args) > 1:
+            return _reshaped(message, f"{made}({tree.args[0].span.text}, ")
         if code == "E408" and message.endswith("cannot become one number") and len(args) == 1:
             return f"reduce it first: `{made}({syntax.operand(tree.args[0])}.sum())`"
         return ""
@@ -127,9 +150,22 @@ def _own_words(
             f"reduce it: `{name}.sum().backward()`; or give a gradient: "
             f"`{name}.backward({path}ones_like({owner.span.text}))`"
         )
-    if code == "E303":
-        return _reshaped(message, tree, name)
+    if code == "E303" and message.startswith("view size is not compatible"):
+        rest = text[len(owner.span.text) :]
+        return f"write `{name}.reshape{rest.removeprefix('.view')}` for `{text}`"
+    if code == "E303" and isinstance(tree.func, syntax.Attribute):
+        return _reshaped(message, f"{name}.{tree.func.attr}(")
     return ""
+
+
+def gives_nothing(call: str) -> str:
+    """For a call of a function that ends without `return`."""
+    return f"`{call}` gives None: end its function with `return`"
+
+
+def _indented(span: Span) -> int:
+    line = span.source.line(span.line)
+    return len(line) - len(line.lstrip())
 
 
 def meant_in(path: str, word: str, names: list[str]) -> str:
@@ -175,6 +211,45 @@ def _fitting(message: str, tree: syntax.Call, args: list[Any]) -> str:
     return ""
 
 
+def _counted_from_one(classes: int, tree: syntax.Call, args: list[Any]) -> str:
+    """Class numbers from 1 to the number of classes."""
+    for part, value in zip(tree.args, args, strict=False):
+        if isinstance(value, Tensor) and value.dtype.kind == "i" and value.node.numel:
+            found = value_of(value.node)
+            if found.min() == 1 and found.max() == classes:
+                return (
+                    f"classes are numbered from 0: write `{syntax.operand(part)} - 1` for "
+                    f"`{part.span.text}`"
+                )
+    return ""
+
+
+def _channels(found: re.Match[str], tree: syntax.Call, args: list[Any]) -> str:
+    """A layer for these channels; or, where they stand last, the input with them in front."""
+    for part, value in zip(tree.args, args, strict=False):
+        if isinstance(value, Tensor) and str(value.shape[-1]) == found[1]:
+            n = len(value.shape)
+            dims = ", ".join(map(str, (0, n - 1, *range(1, n - 1))))
+            name = syntax.operand(part)
+            return f"channels stand in front: write `{name}.permute({dims})` for `{name}`"
+    return (
+        f"for this input make the layer with {found[2]} input channel"
+        f"{'' if found[2] == '1' else 's'}, or give it an input of {found[1]}"
+    )
+
+
+def _more_dims(tree: syntax.Call, args: list[Any], owner: syntax.Node | None, first: Any) -> str:
+    """The index of `gather` with the dim along which it gathers."""
+    tensors = [first, *args] if owner is not None else args
+    dim = next((value for value in args if type(value) is int), None)
+    index = next(((p, v) for p, v in zip(tree.args, args, strict=False)
+                  if isinstance(v, Tensor) and v is not tensors[0]), None)  # fmt: skip
+    if dim is None or index is None or len(index[1].shape) + 1 != len(tensors[0].shape):
+        return ""
+    name = syntax.operand(index[0])
+    return f"write `{name}.unsqueeze({dim})` for `{name}`"
+
+
 def _as_float(tree: syntax.Call, name: str, text: str) -> str:
     if name and isinstance(tree.func, syntax.Attribute):
         rest = text[tree.func.span.end - len(tree.func.attr) - tree.span.start :]
@@ -188,9 +263,15 @@ def _as_float(tree: syntax.Call, name: str, text: str) -> str:
 
 def _linear(message: str) -> str:
     found = _LINEAR.search(message)
-    return (
-        "" if found is None else f"for this input the layer is `nn.Linear({found[2]}, {found[1]})`"
-    )
+    if found is None:
+        return ""
+    first, *sizes = (int(size) for size in found[3].rstrip(",").split(","))
+    if len(sizes) > 1 and prod(sizes) == int(found[2]):
+        return (
+            f"flatten it first: `nn.Flatten()` before that layer, or `.flatten(1)`, gives "
+            f"({first}, {found[2]})"
+        )
+    return f"for this input the layer is `nn.Linear({found[4]}, {found[1]})`"
 
 
 def _product(tree: syntax.Call, args: list[Any], owner: syntax.Node | None, first: Any) -> str:
@@ -214,20 +295,18 @@ def _product(tree: syntax.Call, args: list[Any], owner: syntax.Node | None, firs
     return f"`{a}` has {x[1]} columns, so `{b}` needs {x[1]} rows, not {y[0]}"
 
 
-def _reshaped(message: str, tree: syntax.Call, name: str) -> str:
+def _reshaped(message: str, call: str) -> str:
+    """Shapes that fit; `call` is what stands before them."""
     found = _NOT_RESHAPED.search(message)
-    if found is None or not isinstance(tree.func, syntax.Attribute):
+    if found is None:
         return ""
     n = int(found[1])
     wanted = [int(v) for v in re.findall(r"-?\d+", found[2])]
-    method = f"{name}.{tree.func.attr}"
     fitting = [d for d in range(1, min(n, 10_000) + 1) if n % d == 0]
     if not fitting or not wanted:
         return ""
     last = min(fitting, key=lambda d: abs(d - abs(wanted[-1])))
-    return (
-        f"{n} elements fit `{method}(-1, {last})`, shape ({n // last}, {last}), or `{method}(-1)`"
-    )
+    return f"{n} elements fit `{call}-1, {last})`, shape ({n // last}, {last}), or `{call}-1)`"
 
 
 def _parts(error: AutodiffError, tree: syntax.Call, args: list[Any]) -> None:
@@ -349,7 +428,7 @@ def _in_a_list(error: AutodiffError, tree: syntax.Call) -> None:
     if len(names) > 1:
         rest = "".join(f", {a.span.text}" for a in tree.args[len(names) :])
         call = f"`{tree.func.span.text}([{', '.join(names)}]{rest})`"
-        error.amend(helps=(f"write {call}", *error.diagnostic.helps))
+        error.amend(helps=(f"write {call}",))
 
 
 def _suggest(error: AutodiffError, name: str) -> None:

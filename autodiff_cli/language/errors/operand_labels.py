@@ -36,8 +36,22 @@ def placed(error: AutodiffError, span: Any) -> AutodiffError:
     unclear = error.code == "E408" and error.message.startswith("the truth of")
     if unclear and type(span.source) is Source and "\n" not in span.text:
         text = span.text if re.fullmatch(r"[\w.]+", span.text) else f"({span.text})"
-        error.amend(helps=(f"reduce it: `{text}.any()` or `{text}.all()`",))
+        helps = [f"reduce it: `{text}.any()` or `{text}.all()`"]
+        if re.search("[<>=]", text):
+            where = f"{'torch.' if STATE.python else ''}where"
+            helps.append(f"or choose element by element: `{where}({span.text}, ..., ...)`")
+        error.amend(helps=tuple(helps))
     return error.amend(span=span)
+
+
+def placed_choice(error: AutodiffError, tree: syntax.IfExp) -> AutodiffError:
+    """For `x if x > 0 else 0` of a tensor: the choice that is made element by element."""
+    if error.diagnostic.span is tree.test.span and error.message.startswith("the truth of"):
+        parts = ", ".join(part.span.text for part in (tree.test, tree.body, tree.orelse))
+        call = f"{'torch.' if STATE.python else ''}where({parts})"
+        if "\n" not in call:
+            error.amend(helps=(f"element by element: write `{call}` for `{tree.span.text}`",))
+    return error
 
 
 def placed_attribute(error: AutodiffError, tree: syntax.Attribute, value: Any) -> AutodiffError:
@@ -51,9 +65,26 @@ def _not_yet(error: AutodiffError, tree: syntax.Node, value: Any) -> AutodiffErr
     name = syntax.operand(tree) if shown_name(tree) else ""
     if name and type(value) in (list, tuple) and value and isinstance(value[0], Tensor):
         error.amend(helps=(f"it has {len(value)} items: write `{name}[0]` for `{name}`",))
+    elif name and isinstance(value, Results):
+        error.amend(helps=(several(name, value),))
     elif name and error.message.startswith("the function "):
         error.amend(helps=(f"call it: `{name}()`",))
     return error
+
+
+def several(name: str, value: Results) -> str:
+    """For results that were taken for one tensor."""
+    fields = " or ".join(f"`{name}.{field}`" for field in value.fields)
+    return f"it is several tensors: write {fields} for `{name}`"
+
+
+def _number_of(name: str, value: Any) -> str:
+    """For braces and decimal commas, which make no tensors."""
+    if type(value) is set or type(value) is frozenset:
+        return f"`{name}` is a set, which has no order: write its numbers as a list, `[...]`"
+    return (
+        f"`{name}` is a tuple of {len(value)}: a tensor is a list, `[...]`, a decimal has a point"
+    )
 
 
 def shown_name(tree: syntax.Node) -> str:
@@ -75,15 +106,24 @@ def placed_operator(
     """Give an operator's error its place and label both operands with their shapes."""
     if error.span is not None:
         return error
+    from .advice import gives_nothing
+
     for part, value in ((tree.left, left), (tree.right, right)):
         name = shown_name(part)
         if error.code == "E208" and name and value is None and isinstance(part, syntax.Call):
-            error.amend(helps=(f"`{name}` gives None: end its function with `return`",))
+            error.amend(helps=(gives_nothing(name),))
         elif error.code == "E208" and name and type(value) is list and STATE.python:
             error.amend(helps=(f"a list is no tensor: write `torch.tensor({name})` for `{name}`",))
         elif error.code == "E208" and name and isinstance(value, Results):
-            fields = " or ".join(f"`{syntax.operand(part)}.{field}`" for field in value.fields)
-            error.amend(helps=(f"it is several tensors: write {fields}",))
+            error.amend(helps=(several(syntax.operand(part), value),))
+        elif (
+            error.code == "E208"
+            and name
+            and value
+            and type(value) in (set, tuple)
+            and (not isinstance(left, list) and not isinstance(right, list))
+        ):
+            error.amend(helps=(_number_of(name, value),))
     tensors = isinstance(left, Tensor) or isinstance(right, Tensor)
     if not tensors or not (error.code[:2] == "E3" or error.code == "E208"):
         error = with_subject(error, tree.left)
@@ -163,8 +203,27 @@ def placed_index(error: AutodiffError, tree: syntax.Subscript, value: Any) -> Au
     """Give an index's error its place, and label the tensor with its shape."""
     if error.span is None and isinstance(value, Tensor):
         error.amend(labels=(labelled(tree.value, value, error.code),))
+        whole = _whole(tree.index) if "an int, not float" in error.message else ""
+        if whole:
+            error.amend(helps=(whole,))
         return error.amend(span=tree.index.span)
     return placed(_not_yet(error, tree.value, value), tree.span)
+
+
+def _whole(index: syntax.Node) -> str:
+    """The part of an index that is no number of the text, as a whole number."""
+    parts = index.elements if isinstance(index, syntax.Tuple) else [index]
+    bounds = [
+        bound
+        for part in parts
+        for bound in ((part.lower, part.upper, part.step) if isinstance(part, syntax.Slice)
+                      else (part,))
+        if isinstance(bound, syntax.Name | syntax.BinOp | syntax.Call | syntax.Attribute)
+    ]  # fmt: skip
+    if len(bounds) != 1:
+        return ""
+    text = bounds[0].span.text
+    return f"write `int({text})` for `{text}`"
 
 
 def with_subject(error: AutodiffError, tree: syntax.Node) -> AutodiffError:
@@ -228,7 +287,11 @@ def _explain_broadcast(
         if fits and all(m == n or 1 in (m, n) for m, n in sizes):
             shape = tuple(max(pair) for pair in reversed(sizes))
             what = "with a transpose" if ".T" in new else words
-            error.amend(helps=(f"{what} write `{new}`  -> {shape_text(shape)}",))
+            helps = [f"{what} write `{new}`  -> {shape_text(shape)}"]
+            if tree.op == "*" and len(left) == len(right) == 2 and left[1] == right[0]:
+                product = shape_text((left[0], right[1]))
+                helps.append(f"the product of matrices is `{a} @ {b}`  -> {product}")
+            error.amend(helps=tuple(helps))
             return
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...autograd.tensor import Tensor
 from ...errors import fail, fault
+from ...suggest import suggest
 from ..values.dialect import kind_of
 from ..values.formatting import represent
 from ..values.functions import call_value
@@ -15,7 +16,7 @@ from ..values.iterators import Lazy
 from ..values.operations import truth
 from ..values.providers import from_above
 from ..values.user_classes import library_class
-from ..values.values import Handle
+from ..values.values import Handle, UserFunction
 from .modules import CALL, CallHook, Module, described
 from .optimizers import clear_gradient
 
@@ -25,7 +26,12 @@ def _init(self: Module) -> None:
 
 
 def _forward(self: Module, *args: Any, **kwargs: Any) -> Any:
-    raise fault("E207 module-missing-required-forward", self.cls.name)
+    own = [name for name, value in self.cls.flat.items() if isinstance(value, UserFunction)]
+    close = suggest("forward", own, 1)
+    help = f"write `forward` for `{close[0]}`" if close else (
+        f"define `def forward(self, x):` in `{self.cls.name}`"
+    )  # fmt: skip
+    raise fault("E207 module-missing-required-forward", self.cls.name, help)
 
 
 def check_name(self: Module, name: Any, what: str) -> str:

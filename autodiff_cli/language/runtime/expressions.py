@@ -13,7 +13,7 @@ from ...errors import AutodiffError, fault
 from ...graph.state import STATE
 from ...graph.symbolic_numbers import later
 from ...source import Span
-from ..errors.operand_labels import placed, placed_comparison, placed_index
+from ..errors.operand_labels import placed, placed_choice, placed_comparison, placed_index
 from ..syntax import tree as syntax
 from ..values.dialect import kind_of
 from ..values.formatting import converted, formatted
@@ -270,7 +270,15 @@ def _conditional(tree: syntax.IfExp, context: Context) -> Run:
     test = compile_truth(tree.test, context)
     body = compile_expression(tree.body, context)
     orelse = compile_expression(tree.orelse, context)
-    return lambda scope: body(scope) if test(scope) else orelse(scope)
+
+    def run(scope: Scope) -> Any:
+        try:
+            chosen = test(scope)
+        except AutodiffError as error:
+            raise placed_choice(error, tree) from None
+        return body(scope) if chosen else orelse(scope)
+
+    return run
 
 
 # -- calls, attributes, indices -------------------------------------------------------------------

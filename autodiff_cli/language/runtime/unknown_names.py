@@ -44,7 +44,7 @@ _CONSTANTS = {
     "undefined": "None", "infinity": "inf",
 }  # fmt: skip
 _MEMBERS = re.compile(r"(?:\.\w+)+")
-_COMPARED = re.compile(r"\s*==\s*([^#\n]+)")
+_COMPARED = re.compile(r"\s*(==|<-)\s*([^#\n]+)")
 
 
 def unknown_name(name: str, span: Any, scope: Scope) -> AutodiffError:
@@ -142,9 +142,9 @@ def _meant_assignment(name: str, span: Any) -> str:
     compared = _COMPARED.match(span.source.text, span.end)
     if compared is None or span.source.line(span.line)[: span.column - 1].strip():
         return ""
-    value = compared[1].strip()
+    value = compared[2].strip()
     shown = value if len(value) <= 40 else "..."
-    return f"`==` compares; to assign write `{name} = {shown}`"
+    return f"`{compared[1]}` compares; to assign write `{name} = {shown}`"
 
 
 def unknown_op(name: str, span: Any, scope: Scope) -> AutodiffError:

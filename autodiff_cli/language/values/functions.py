@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from types import MethodType
 from typing import Any
@@ -121,14 +121,20 @@ class Parameters:
         return error
 
     def _defined(self, function: UserFunction, message: str) -> str:
-        own, full = self.describe(function.name), self.describe(function.name, "self")
+        own = self.describe(function.name, function.defaults)
+        full = self.describe(function.name, function.defaults, "self")
         text = "" if self.tree is None else self.tree.span.text
         if "self." in text and "self" not in self.names and "but" in message:
             return f"it is a method: write `{full}` for `{own}`"
         return f"it is defined as `{own}`"
 
-    def describe(self, name: str, *first: str) -> str:
-        parts = [*first, *self.positional]
+    def describe(self, name: str, defaults: Sequence[Any] = (), *first: str) -> str:
+        """The signature, with defaults that are short."""
+        required = len(self.positional) - len(defaults)
+        parts = [*first, *self.positional[:required]]
+        for own, value in zip(self.positional[required:], defaults, strict=True):
+            plain = value is None or type(value) in (bool, int, float, str)
+            parts.append(f"{own}={value!r}" if plain else f"{own}=...")
         if self.rest is not None:
             parts.append("*" + self.rest)
         elif self.keyword:

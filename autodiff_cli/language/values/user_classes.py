@@ -15,6 +15,7 @@ from types import MethodType
 from typing import Any
 
 from ...errors import AutodiffError, fail, fault, refused
+from ...graph.registry import overloads
 from ...suggest import suggest
 from ..syntax.tree import private
 from .dialect import kind_of
@@ -412,6 +413,8 @@ class Object(Instance):
         parts = [getattr(self, kind, ()) for kind in ("parameters", "modules", "buffers")]
         close = suggest(name, [*(n for part in parts for n in part), *self.fields, *cls.flat])
         has = f"it has: {', '.join([*self.fields][:12])}" if self.fields else _has(cls)
+        if "forward" in cls.flat and (name == "backward" or overloads(name)):
+            has = f"it is a module, made but not called: `{cls.name}()(x)` is its result"
         help = f"did you mean `.{close[0]}`?" if close else has
         made = getattr(cls.flat.get("__init__"), "params", None)
         text = "" if made is None or made.tree is None else made.tree.span.text

@@ -201,7 +201,12 @@ def _convolution(name, n, input, weight, bias, stride, padding, dilation, groups
             for size, p, d, k, s in zip(x.shape[2:], pads, dilation, kernel, stride, strict=True)
         )
         if min(sizes) < 1:
-            raise fault("E308 kernel-does-not-fit", name, kernel, x.shape[2:], pads)
+            short = max(
+                d * (k - 1) + 1 - size - 2 * p
+                for size, p, d, k in zip(x.shape[2:], pads, dilation, kernel, strict=True)
+            )
+            fits = max(pads) - (-short // 2)
+            raise fault("E308 kernel-does-not-fit", name, kernel, x.shape[2:], pads, fits)
         steps = Steps(stride, pads, dilation, groups)
         found = F.convolution(x, weight, bias, steps, sizes, False)
         return found if x.shape[1] else F.narrow(found, 1, 0, 0)  # as PyTorch has it

@@ -31,7 +31,7 @@ def unknown_character(source: Source, at: int, character: str) -> AutodiffError:
             f"the character U+{ord(character):04X}{printed} has no meaning here",
             span,
             label="not plain ASCII",
-            help=what or f"write `{plain}`",
+            help=what or f"write `{plain}` for `{character}`",
         )
     return fault(
         "E102 character-no-meaning-here",

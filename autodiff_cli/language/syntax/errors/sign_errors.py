@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ....errors import AutodiffError
 from ..tokens import KEYWORDS, KIND, OPERAND_ENDS, TERMINALS
 from .error_context import COMPARISONS, VALUE_STARTS, Context
@@ -89,6 +91,7 @@ def no_else(context: Context) -> AutodiffError | None:
 
 # What is written without parentheses in formulas.
 _FUNCTIONS = "sin cos tan exp log ln sqrt abs tanh sinh cosh sum mean det"
+_MATRIX = re.compile(r"\[([-+.\deE, \t]+;[-+.\deE, \t;]*)\]")  # rows as other languages part them
 FUNCTIONS = frozenset(_FUNCTIONS.split())
 
 
@@ -100,6 +103,8 @@ def side_by_side(context: Context) -> AutodiffError | None:
         return None
     left, right = context.text(context.index - 1), context.text(context.index)
     if context.index == context.first + 1 and left in ("print", "exec", "del", "assert"):
+        span = context.tokens.span(context.index)
+        right = span.source.line(span.line)[span.column - 1 :].partition("#")[0].strip()
         return context.fault("E102 function-needs-parentheses", left=left, right=right)
     if context.head in (KIND["IMPORT"], KIND["FROM"]) and "AS" in context.expected:
         return context.fault("E102 unexpected-right-import", right=right)
@@ -108,6 +113,15 @@ def side_by_side(context: Context) -> AutodiffError | None:
             "E102 names-assigned-without", left=left, right=right, index=context.first
         )
     if context.brackets and context.inside(context.brackets[-1]) == "the list":
+        span = context.tokens.span(context.brackets[-1])
+        matrix = _MATRIX.match(span.source.text, span.start)
+        if matrix:
+            rows = (", ".join(re.split(r"[\s,]+", row.strip())) for row in matrix[1].split(";"))
+            whole = ", ".join(f"[{row}]" for row in rows)
+            return context.fault(
+                "E102 stand-side-side-nothing", "a `,` is missing before this", left=left,
+                right=right, choice=f"`[{whole}]` for `{matrix[0]}`",
+            )  # fmt: skip
         return context.fault("E102 stand-side-side-nothing-between", left=left, right=right)
     if not context.brackets and context.text(context.index + 1) == "=":
         return context.fault("E102 begins-line-another-statement", right=right)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ....errors import AutodiffError, Label, fail, fault
 from ....source import Span
 from ..tokens import (
@@ -63,7 +65,7 @@ def unclosed(context: Context) -> AutodiffError | None:
     closers = "".join(
         {"(": ")", "[": "]", "{": "}"}.get(tokens.text(at), "") for at in reversed(context.brackets)
     )
-    line = context.line_end(index - 1)
+    line = _last_line(context, opener)
     where = f"at the end of line {line}"
     if not begins_line and context.kind != END:
         where = f"before the `{context.text(index)}`"
@@ -75,6 +77,27 @@ def unclosed(context: Context) -> AutodiffError | None:
         labels=tuple(labels),
         help=f"add `{closers}` {where}",
     )
+
+
+_STATEMENT = re.compile(r"\s*[\w.]+(\(.*\)| *[-+*/]?= .*[^,])\s*")  # a call or an assignment
+
+
+def _last_line(context: Context, opener: int) -> int:
+    """The line before the first one that begins where the statement does, unless a value is still
+    to come there: further lines of an expression are indented."""
+    tokens = context.tokens
+    edge = tokens.span(context.first).column
+    for at in range(opener + 1, context.index):
+        line = context.line_end(at - 1)
+        span = tokens.span(at)
+        begins = span.line > line and span.column <= edge
+        if (
+            begins
+            and _STATEMENT.fullmatch(span.source.line(span.line))
+            and (at - 1 == opener or tokens.kinds[at - 1] in OPERAND_ENDS)
+        ):
+            return line
+    return context.line_end(context.index - 1)
 
 
 def _is_statement_sign(context: Context) -> bool:
