@@ -19,6 +19,7 @@ from ...graph.sizes import shape_text
 from ...source import Span
 from ...suggest import suggest
 from ..syntax import tree as syntax
+from .operand_labels import gives_nothing
 
 LONGEST = 50
 _NOT_RESHAPED = re.compile(r"^cannot reshape \(.*?\) with (\d+) elements? into \((.*?)\)")
@@ -156,11 +157,6 @@ def _own_words(
     if code == "E303" and isinstance(tree.func, syntax.Attribute):
         return _reshaped(message, f"{name}.{tree.func.attr}(")
     return ""
-
-
-def gives_nothing(call: str) -> str:
-    """For a call of a function that ends without `return`."""
-    return f"`{call}` gives None: end its function with `return`"
 
 
 def _indented(span: Span) -> int:

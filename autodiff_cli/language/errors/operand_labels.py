@@ -72,6 +72,11 @@ def _not_yet(error: AutodiffError, tree: syntax.Node, value: Any) -> AutodiffErr
     return error
 
 
+def gives_nothing(call: str) -> str:
+    """For a call of a function that ends without `return`."""
+    return f"`{call}` gives None: end its function with `return`"
+
+
 def several(name: str, value: Results) -> str:
     """For results that were taken for one tensor."""
     fields = " or ".join(f"`{name}.{field}`" for field in value.fields)
@@ -106,8 +111,6 @@ def placed_operator(
     """Give an operator's error its place and label both operands with their shapes."""
     if error.span is not None:
         return error
-    from .advice import gives_nothing
-
     for part, value in ((tree.left, left), (tree.right, right)):
         name = shown_name(part)
         if error.code == "E208" and name and value is None and isinstance(part, syntax.Call):
