@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ..errors import Diagnostic
 from ..source import Source, Span
-from .text import broken, char_width, printable, printable_char, prose, text_width
+from .text import broken, char_width, in_columns, printable, printable_char, prose, text_width
 
 DEFAULT_WIDTH = 120
 MAX_LABELS = 20
@@ -92,7 +92,8 @@ def _note(note: str, gutter: int, paint: Paint, width: int | None) -> list[str]:
     """A note; one that begins with a line end is a block (a table), which stands by itself."""
     if note.startswith("\n"):
         margin = " " * (gutter + 3)
-        return [margin + printable(line) for line in note.strip("\n").split("\n")]
+        lines = [printable(line) for line in note.strip("\n").split("\n")]
+        return [margin + line for line in in_columns(lines, (width or 1 << 30) - len(margin))]
     plain = " " * (gutter + 1) + "= note"
     first, *rest = prose(f"{plain}: ", note, width)
     lead = " " * (gutter + 1) + paint("= ", _BLUE) + paint("note", BOLD)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 # How a number and an array look is the same below this layer.
@@ -129,6 +130,29 @@ def prose(lead: str, text: str, width: int | None = None) -> list[str]:
     if width is not None and max(map(text_width, lines)) > room:
         lines = [piece for line in _unhung(lines) for piece in broken(line, room)]
     return [lead + lines[0], *(" " * margin + line for line in lines[1:])]
+
+
+def in_columns(lines: list[str], width: int) -> list[str]:
+    """A table, or blocks beside one another; columns that do not fit into `width` cells go on
+    below, in a table behind the first one again."""
+    longest = max(map(len, lines))
+    if longest <= width:
+        return lines
+    padded = [line.ljust(longest) for line in lines]
+    blank = "".join(" "[: set(at) == {" "}] or "x" for at in zip(*padded, strict=True))
+    gaps = [m.span() for m in re.finditer("  +", blank) if m.start()]
+    wide = [gap for gap in gaps if gap[1] - gap[0] > 8]
+    cuts = [0, *(end for _, end in wide or gaps), longest]
+    columns = [[line[a:b] for line in padded] for a, b in pairwise(cuts)]
+    head = [""] * len(lines) if wide else columns.pop(0)
+    groups = [head]
+    for column in columns:
+        joined = [a + b for a, b in zip(groups[-1], column, strict=True)]
+        if groups[-1] is not head and max(len(line.rstrip()) for line in joined) > width:
+            groups.append([a + b for a, b in zip(head, column, strict=True)])
+        else:
+            groups[-1] = joined
+    return [line.rstrip() for group in groups for line in group if line.strip()]
 
 
 def complaint(message: str, helps: Iterable[str], width: int | None, severity: str) -> str:

@@ -333,3 +333,29 @@ def test_colours_are_those_of_each_terminal(cli):
     few = cli("demo.expr", tty=True, TERM="xterm-256color").out
     many = cli("demo.expr", tty=True, **COLORS).out
     assert "38;5;" in few and "38;2;" in many and "38;5;" not in many
+
+
+@pytest.mark.parametrize("width", [44, 60, 80])
+def test_arrays_that_differ_stand_below_one_another_where_there_is_no_room(
+    cli, tmp_path: Path, width: int
+):
+    (tmp_path / "fail.expr").write_text("A = [[1, 2], [3, 4]]\nloss = sum(A)\n"
+                                        "assert A.grad == [[1, 1], [1, 2]]\n")  # fmt: skip
+    said = cli("check", str(tmp_path / "fail.expr"), tty=True, COLUMNS=str(width), NO_COLOR="1")
+    shown = said.out + said.err
+    table = shown[shown.index("index ") : shown.index("help: ")].split("\n")
+    assert all(len(line) <= width for line in table)
+    for word in ("abs diff", "rel diff", "allowed", "left - right", "[[ .,  .],", " [ ., -1]]"):
+        assert sum(word in line for line in table) == 1
+    rows = [line.split() for line in table if line.lstrip().startswith("[1, 1] ")]
+    assert rows[0][:4] == ["[1,", "1]", "1", "2"] and rows[-1][-1] == "3e-07"
+
+
+def test_parts_of_a_call_are_told_apart(cli):
+    program = (
+        "import torch\nm = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Tanh())\n"
+        "for i in range(2):\n    x = torch.sin(torch.ones(1, 2))\nm(x).sum().backward()\n"
+    )
+    out = cli("run", "-e", program, "--only", "graph", tty=True, COLUMNS="44", NO_COLOR="1").out
+    labels = [line.strip(" │├└─") for line in out.splitlines()]
+    assert labels[2:4] == ["m(x)", "addmm in m(x)"] and "t in m(x)" in labels

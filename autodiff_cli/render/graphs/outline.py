@@ -41,6 +41,11 @@ class Outline:
             if node.op is LEAF and node.args[0] in leaves:
                 names.setdefault(node, leaves[node.args[0]])
         self.guilty = self._guilty(problems)
+        # What a call is made of is told apart by its ops; the last one has the text alone.
+        self.made: dict[Any, dict[Any, Node]] = {}
+        for node in sorted(self.nodes, key=lambda n: n.seq):
+            self.made.setdefault(node.span, {})[node.op] = node
+            self.made[node.span][None] = node
 
     @classmethod
     def of_report(cls, report: Report) -> Outline:
@@ -101,6 +106,9 @@ class Outline:
         text = source_text(node)
         if node.op.key == "leaf":
             return name or getattr(node.args[0], "name", "") or clip_inside(text, LONGEST) or "leaf"
+        parts = self.made.get(node.span, {})
+        if text and name is None and len(parts) > 2 and parts[None] is not node:
+            text = f"{node.op.name.rpartition('.')[2]} in {text}"
         text = clip_inside(text or node.op.name, LONGEST)
         return f"{name} = {text}" if name and name != text else text
 
