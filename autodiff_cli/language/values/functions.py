@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache, partial
+from sys import getrefcount
 from types import MethodType
 from typing import Any
 
@@ -340,8 +341,17 @@ def written(name: str, found: Any, out: Any) -> Any:
     if tuple(out.shape) == tuple(found.shape):
         out.write(found.node, found.node)
     else:
+        check_resizable(out)
         out.adopt(Tensor(cast(found.node, out.dtype)))
     return out
+
+
+def check_resizable(tensor: Tensor) -> None:
+    """E203 for another shape of a tensor whose memory others look at."""
+    tensor.settle()
+    shared = tensor.storage is not None and (tensor.steps or getrefcount(tensor.storage) > 2)
+    if tensor.requires_grad or shared:
+        raise fault("E203 resize-tensors-their-own")
 
 
 def _refuse_python_operands(callee: OpFunction, args: list[Any], kwargs: dict[str, Any]) -> None:

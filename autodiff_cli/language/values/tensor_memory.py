@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from ...autograd.handles import wrap_view
 from ...autograd.tensor import Tensor
 from ...autograd.views import base_of, first_place
 from ...errors import fault
+from ...graph.dtypes import SCALAR_NAMES
 from ...graph.op import value_of
 from ...graph.params import to_int, to_size
 from ...graph.registry import F
@@ -20,6 +20,7 @@ from ...graph.sizes import check_size
 from ...graph.state import grad_mode
 from ...graph.strides import is_contiguous, strides_of
 from .dialect import kind_of
+from .functions import check_resizable
 from .subscripts import index
 
 
@@ -86,6 +87,9 @@ def as_strided(tensor: Tensor, size: Any, stride: Any, storage_offset: Any = Non
 def look_at(tensor: Tensor, source: Any) -> Tensor:
     """`x.set_(y)`: look at the memory of another tensor."""
     other = as_given("set_", source)
+    if other.dtype != tensor.dtype:
+        words = SCALAR_NAMES[other.dtype.name], SCALAR_NAMES[tensor.dtype.name]
+        raise fault("E307 set-other-dtype", other, tensor, *words)
     tensor.become_view(wrap_view(F.data_alias(other.node), other), True)
     return tensor
 
@@ -93,10 +97,7 @@ def look_at(tensor: Tensor, source: Any) -> Tensor:
 def resize(tensor: Tensor, *size: Any) -> Tensor:
     """`x.resize_(2, 3)`: the first numbers in another shape; what is new is undefined, here 0."""
     shape = to_size(size[0] if len(size) == 1 else size)
-    tensor.settle()
-    shared = tensor.storage is not None and (tensor.steps or getrefcount(tensor.storage) > 2)
-    if tensor.requires_grad or shared:
-        raise fault("E203 resize-tensors-their-own")
+    check_resizable(tensor)
     flat = F.reshape(tensor.node, (-1,))
     count = prod(shape)
     check_size(shape, tensor.dtype)

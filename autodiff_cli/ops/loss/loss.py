@@ -11,6 +11,7 @@ import numpy as np
 
 from ...errors import fail, fault
 from ...graph.declare import Flag, Scalar, Tensor, Word, composite, function, pointwise
+from ...graph.dtypes import promote
 from ...graph.op import cast, known, value_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
@@ -38,8 +39,18 @@ def _floating(name, *nodes):
             )
 
 
+def _alike(input, target):
+    """Both in the dtype that holds both: PyTorch broadcasts them first, so neither is a number."""
+    one_number = bool(input.shape) != bool(target.shape) and not input.weak and not target.weak
+    if not one_number or input.dtype == target.dtype:
+        return input, target
+    common = promote(input.dtype, target.dtype)
+    return cast(input, common), cast(target, common)
+
+
 def _difference(input, target):
     """Bools count as numbers where a kernel takes both operands."""
+    input, target = _alike(input, target)
     if input.dtype.kind == "b" or target.dtype.kind == "b":
         return F.add(input, F.mul(target, -1))
     return input - target
@@ -83,7 +94,8 @@ def _weighted(loss, input, weight, mode, mean_of_weight=True):
 @loss_function(name=NN + "l1_loss", samples=(*MODES, S(t(2, 3), t(2, 3), weight=t(2, 3, low=0.1))))
 def l1_loss(input: Tensor, target: Tensor, reduction: Word = "mean", weight: Tensor | None = None):
     """Absolute differences. The slope is 0 where they are 0."""
-    return _weighted(F.abs(input - target), input, weight, reduction)
+    first, second = _alike(input, target)
+    return _weighted(F.abs(first - second), input, weight, reduction)
 
 
 @loss_node(
