@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 
 SUFFIX = ".expr"
+LONGEST_PATTERN = 4096  # no path is longer
 
 
 class Missing(Exception):
@@ -80,7 +81,7 @@ class Ignored:
     """The patterns of the `.gitignore` files from the repository's root down to a folder."""
 
     def __init__(self, top: str):
-        self.rules: list[tuple[str, re.Pattern[str], bool, bool]] = []
+        self.rules: list[tuple[str, list[str], bool, bool]] = []
         folder = os.path.abspath(top)
         above = []
         while not os.path.isdir(os.path.join(folder, ".git")):
@@ -110,32 +111,44 @@ class Ignored:
             pattern = line.removeprefix("!")
             only_folders = pattern.endswith("/")
             pattern = pattern.rstrip("/")
-            anchored = "/" in pattern
-            expression = _translated(pattern.lstrip("/"))
-            start = "" if anchored else "(?:.*/)?"
-            rule = re.compile(f"{start}{expression}", re.DOTALL)
-            self.rules.append((os.path.abspath(folder), rule, only_folders, keep))
+            parts = pattern.lstrip("/").split("/")
+            parts = parts if "/" in pattern else ["**", *parts]
+            if parts[-1] == "**":  # what is inside, not the folder itself
+                parts.insert(-1, "*")
+            if len(pattern) <= LONGEST_PATTERN:
+                self.rules.append((os.path.abspath(folder), parts, only_folders, keep))
 
     def has(self, path: str, folder: bool) -> bool:
         """Whether a path is ignored; the last pattern that matches decides."""
         absolute = os.path.abspath(path)
         ignored = False
-        for base, rule, only_folders, keep in self.rules:
+        for base, parts, only_folders, keep in self.rules:
             if only_folders and not folder:
                 continue
             prefix = base.rstrip(os.sep) + os.sep
             if absolute.startswith(prefix):
-                relative = absolute[len(prefix) :].replace(os.sep, "/")
-                if rule.fullmatch(relative):
+                if _fits(absolute[len(prefix) :].split(os.sep), parts):
                     ignored = not keep
         return ignored
 
 
-def _translated(pattern: str) -> str:
-    """A gitignore pattern as a regular expression."""
-    signs = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    pieces = re.findall(r"\*\*/|\*\*|.", pattern, re.DOTALL)
-    return "".join(signs.get(piece) or re.escape(piece) for piece in pieces)
+def _fits(names: list[str], parts: list[str]) -> bool:
+    """Whether a path is one that a pattern means, name by name: in linear time, whatever the
+    pattern."""
+    places = set(_passed(0, parts))
+    for name in names:
+        stay = {at for at in places if parts[at : at + 1] == ["**"]}
+        on = {at + 1 for at in places - stay if at < len(parts) and fnmatchcase(name, parts[at])}
+        places = {after for at in stay | on for after in _passed(at, parts)}
+    return len(parts) in places
+
+
+def _passed(at: int, parts: list[str]) -> Iterator[int]:
+    """A place in a pattern, and those after it that no name is needed for."""
+    yield at
+    while parts[at : at + 1] == ["**"]:
+        at += 1
+        yield at
 
 
 # -- -k -------------------------------------------------------------------------------------------

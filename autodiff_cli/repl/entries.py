@@ -32,7 +32,7 @@ class Quit(Exception):
 class Entry:
     """What was entered at once. `pure`: it only assigned names; `looks`: it only showed something;
     `explicit`: it calls backward(); `found`: what the names it assigns were before, and `world` the
-    settings; `files`: what its `load` calls read."""
+    settings; `files`: what its `load` calls read; `functions`: what it defines."""
 
     source: Source
     trees: list[syntax.Node]
@@ -44,6 +44,12 @@ class Entry:
     world: dict[str, Any]
     files: dict[Any, Any] = field(default_factory=dict)
     seconds: float = 0.0
+    functions: list[syntax.FunctionDef] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.functions = [
+            t for t in self.trees if isinstance(t, syntax.FunctionDef) and not t.decorators
+        ]
 
     @property
     def text(self) -> str:

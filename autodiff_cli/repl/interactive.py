@@ -10,6 +10,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -108,9 +110,7 @@ class Interactive(Program):
         """The functions that were entered, by the place of their names."""
         return {
             tree.name_span: tree
-            for entry in self.entries
-            for tree in entry.trees
-            if isinstance(tree, syntax.FunctionDef) and not tree.decorators
+            for tree in chain.from_iterable(map(attrgetter("functions"), self.entries))
         }
 
     def _choose_dialect(self, trees: list[syntax.Node]) -> None:
@@ -191,7 +191,7 @@ class Interactive(Program):
     @property
     def explicit(self) -> bool:
         """Whether the session differentiates by itself: it calls backward()."""
-        return any(entry.explicit for entry in self.entries)
+        return any(map(attrgetter("explicit"), self.entries))
 
     def _hooks(self, explicit: bool = False) -> list[Callable[[], None]]:
         """What reading `.grad` does; nothing where backward() is called."""

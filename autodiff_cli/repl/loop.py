@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from operator import attrgetter, is_
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -113,9 +115,7 @@ class Loop:
     def note(self) -> None:
         """Tell the log what the session is a list of, where that changed."""
         entries, noted = self.session.entries, self.noted
-        same = 0
-        while same < min(len(entries), len(noted)) and entries[same] is noted[same]:
-            same += 1
+        same = sum(takewhile(bool, map(is_, entries, noted)))
         added = [
             (e.source.text, e.source.name, None if e.folder is None else str(e.folder))
             for e in entries[same:]
@@ -213,7 +213,7 @@ class Loop:
     def careful(self, work: Callable[[], Any]) -> Any:
         """Do what may have to be undone by running the session again, and say so when that
         takes a while."""
-        seconds = sum(entry.seconds for entry in self.session.entries)
+        seconds = sum(map(attrgetter("seconds"), self.session.entries))
         if seconds > SLOW_REPLAY:
             self.session.announce = lambda: self.say(
                 f"putting the session back together, about {seconds:.1f} s ..."

@@ -450,6 +450,10 @@ def test_a_failed_assertion_shows_both_sides(folder: Path) -> None:
         ("u/\n# b.expr\n\n  ", "a.expr b.expr s/a.expr s/ab.expr s/b.expr s/t/a.expr"),
         ("*.expr\n!ab.expr", "s/ab.expr"),
         ("!a.expr\na*.expr", "b.expr s/b.expr"),
+        ("[!b]?.expr\n[a].expr", "b.expr s/b.expr"),
+        ("**/**/**/" * 100 + "u/*", "a.expr b.expr s/a.expr s/ab.expr s/b.expr s/t/a.expr"),
+        ("*a" * 999 + "\n" + "[a-" * 2000 + "\nb.expr",
+         "a.expr s/a.expr s/ab.expr s/t/a.expr s/t/u/a.expr"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("top", ["", "s"])

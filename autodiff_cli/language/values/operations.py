@@ -342,8 +342,9 @@ def contains(container: Any, item: Any) -> bool:
         if type(item) is Varying:
             raise Aside
         return item in container if isinstance(item, int | float) else False
-    if isinstance(container, list | tuple):
-        return any(value is item or equal(value, item) for value in container)
+    if isinstance(container, list | tuple):  # its own items, whatever its class goes through
+        kind: Any = list if isinstance(container, list) else tuple
+        return any(value is item or equal(value, item) for value in kind.__iter__(container))
     if has(container, "__contains__"):
         return item in container
     if isinstance(container, Instance | Iterator | ItemsView):

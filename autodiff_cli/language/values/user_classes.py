@@ -418,7 +418,7 @@ class Object(Instance):
         help = f"did you mean `.{close[0]}`?" if close else has
         made = getattr(cls.flat.get("__init__"), "params", None)
         text = "" if made is None or made.tree is None else made.tree.span.text
-        line = re.search(rf"(?m)^[ \t]+({name} = .+)$", text)
+        line = re.search(rf"(?m)^[ \t]+({re.escape(name)} = .+)$", text)
         if line:
             help = f"there it is a name of `__init__` only: write `self.{line[1]}` for `{line[1]}`"
         raise fault("E207 no-attribute-of-instance", cls.name, name, help)
