@@ -126,9 +126,9 @@ class Ignored:
             if only_folders and not folder:
                 continue
             prefix = base.rstrip(os.sep) + os.sep
-            if absolute.startswith(prefix):
-                if _fits(absolute[len(prefix) :].split(os.sep), parts):
-                    ignored = not keep
+            names = absolute.removeprefix(prefix)
+            if names != absolute and _fits(names.split(os.sep), parts):
+                ignored = not keep
         return ignored
 
 
