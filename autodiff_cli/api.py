@@ -378,8 +378,6 @@ def check(program: Program, **settings: Any) -> FileResult:
 
 def _told(item: Any) -> str:
     diagnostic = item.diagnostic
-    if diagnostic is None:
-        return f"{item.id}: {item.status}"
     span = diagnostic.span
     where = f"{span.source.name}:{span.line}:{span.column}" if span else item.id
     text = f"{where}: {diagnostic.code} {diagnostic.message}"

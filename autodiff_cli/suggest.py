@@ -92,14 +92,19 @@ def unknown(message: str, word: str, known: Iterable[str], what: str = "tensors"
     return fail("E201", message, help=meant(word, known, has))
 
 
-def meant_file(path: str) -> list[str]:
-    """The line of help that offers a file that is called nearly so, if there is one."""
+def files_like(path: str) -> list[str]:
+    """A file of the same folder that is called nearly so, if there is one."""
     folder, name = os.path.split(path)
     try:
         beside = os.listdir(folder or ".")[:2000]
     except (OSError, ValueError):
         return []
-    return did_you_mean([os.path.join(folder, other) for other in suggest(name, beside, 1)])
+    return [os.path.join(folder, other) for other in suggest(name, beside, 1)]
+
+
+def meant_file(path: str) -> list[str]:
+    """The line of help that offers it."""
+    return did_you_mean(files_like(path))
 
 
 def suggest_op(word: str, candidates: Iterable[str]) -> list[str]:

@@ -44,6 +44,12 @@ def _expired(signum: int, frame: Any) -> None:
         raise error
 
 
+def go_on_after(error: AutodiffError) -> None:
+    """Go on after the failure of a part of the work, unless it is that the time is over."""
+    if error.code == "E508":
+        raise error
+
+
 def delicate(frame: FrameType | None) -> bool:
     """Whether nothing may be raised here by a signal: in the middle of an import, because a module
     that was read half would stay so, and in finalizers and callbacks of the collector and of weak

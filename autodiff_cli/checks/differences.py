@@ -29,6 +29,7 @@ from ..graph.state import grad_mode
 from ..graph.walk import walk
 from .analytic import is_analytic
 from .cuts import Cut, find_cuts, hook_cut, hooked
+from .deadline import go_on_after
 from .replay import Replay, shows
 from .slopes import ATOL, KINK, NOISY, RIGHT, RTOL, STEP, WRONG, Line, Verdict
 
@@ -280,8 +281,6 @@ class GraphCheck:
             return Probe(second, replay, leaf, point).line(direction, 1.0).examine(claimed)
 
         verdict = examined(second.replay)
-        if verdict.kind == WRONG and not math.isfinite(claimed):
-            return verdict._replace(kind=NOISY), []
         if verdict.kind != WRONG:
             return verdict, []
         cuts = find_cuts(second.replay, second.objective.nodes, leaf)
@@ -318,8 +317,7 @@ class Probe:
         try:
             return self.check.total(self.run(point))
         except AutodiffError as error:
-            if error.code == "E508":
-                raise
+            go_on_after(error)
             return math.nan
 
     def line(self, direction: np.ndarray, scale: float) -> Line:

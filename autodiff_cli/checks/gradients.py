@@ -25,6 +25,7 @@ from ..numerals import aligned
 from . import model
 from .blame import blamed
 from .cuts import convention
+from .deadline import go_on_after
 from .differences import GraphCheck, LeafResult, Row
 from .slopes import ATOL, COMPLEX_STEP, NOISY, RIGHT, RTOL, WRONG
 from .verify import unseen_dependence
@@ -79,8 +80,7 @@ def _claim(check: FileCheck, graph: GraphCheck, leaves: list[Node]) -> None:
     try:
         graph.claim(chosen)
     except AutodiffError as error:
-        if error.code == "E508":
-            raise
+        go_on_after(error)
 
 
 def _kept(check: FileCheck, graph: GraphCheck, leaf: Node) -> Any:
@@ -111,8 +111,7 @@ def judged(item: model.Item) -> Iterator[None]:
     try:
         yield
     except AutodiffError as error:
-        if error.code == "E508":
-            raise
+        go_on_after(error)
         item.status, item.diagnostic = model.ERROR, error.diagnostic
     item.seconds = time.perf_counter() - started
 

@@ -67,7 +67,7 @@ class Replay:
         """The base value of a node and, unless it is given, the step that makes it again."""
         reads = self.reads[node]
         if not reads and (node.value is not None or node.op.kind is Kind.SOURCE):
-            self.base[at] = widened(value_of(node), self.wide)
+            self.base[at] = finished(value_of(node), self.wide)
             return
         step = self._step(node)
         self.base[at] = step(self.base)
@@ -170,8 +170,6 @@ def widened(value: Any, wide: bool) -> Any:
     """A value with its floats in float64."""
     if not wide:
         return value
-    if type(value) is tuple:
-        return tuple(widened(part, True) for part in value)
     if isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.dtype != FLOAT64:
         return value.astype(FLOAT64)
     return value

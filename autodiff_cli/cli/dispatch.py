@@ -125,22 +125,15 @@ def _is_file(word: str) -> bool:
 
 def _unknown_command(word: str, env: Environment) -> int:
     from ..render.text import printable
-    from ..suggest import did_you_mean, suggest
+    from ..suggest import did_you_mean, files_like, suggest
 
-    close = suggest(word, COMMANDS) + suggest(f"{word}.expr", _files_here(), 1)
+    close = suggest(word, COMMANDS) + files_like(f"{word}.expr")
     env.complain(
         f"there is no command and no file `{printable(word, 200)}`",
         *did_you_mean(close),
         f"commands are {', '.join(COMMANDS)}; `autodiff -e CODE` runs a line",
     )
     return Exit.USAGE
-
-
-def _files_here() -> list[str]:
-    try:
-        return [name for name in os.listdir()[:2000] if name.endswith(".expr")]
-    except OSError:
-        return []
 
 
 def load_command(name: str) -> Command:

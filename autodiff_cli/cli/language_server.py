@@ -21,8 +21,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.workspace import TextDocument
 
 from ..checks.deadline import deadline
-from ..errors import AutodiffError, Diagnostic, fail
-from ..graph.state import own_state
+from ..errors import AutodiffError, Diagnostic
 from ..language.program.report import Options
 from ..language.syntax.occurrences import Place, places
 from ..language.syntax.parser import parse
@@ -56,12 +55,10 @@ class Program:
     def run(self, source: Source) -> Report:
         """Run it, or a variant of it; a limit is an error as others are."""
         try:
-            with deadline(SECONDS, "autodiff run --timeout"), own_state():
+            with deadline(SECONDS, "autodiff run --timeout"):
                 return run(source, self.options)
         except AutodiffError as error:
             return Report(source.name, error=error)
-        except (MemoryError, RecursionError):
-            return Report(source.name, error=fail("E505", "the program needs too much memory"))
 
     @cached_property
     def report(self) -> Report:

@@ -127,6 +127,4 @@ def nodes_in(value: Any) -> list[Node]:
             found.append(item)
         elif type(item) is tuple or type(item) is list:
             pending.extend(item[:1000])
-        elif type(item) is slice:
-            pending.extend((item.start, item.stop, item.step))
     return found
