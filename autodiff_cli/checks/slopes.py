@@ -67,14 +67,15 @@ class Line:
         if not math.isfinite(self.here):
             return Verdict(NOISY, claimed, math.nan, math.nan, STEP)
         exact = self._complex_slope() if self.analytic else math.nan
-        if math.isfinite(exact):
+        finite = math.isfinite(claimed)
+        if finite and math.isfinite(exact):
             allowed = self.rtol * max(abs(claimed), abs(exact)) + self.atol
             if abs(exact - claimed) <= allowed and not self.near_kink:
                 return Verdict(RIGHT, claimed, exact, allowed, COMPLEX_STEP)
         step = STEP * max(1.0, self.scale)
         first = self._sample(step)
         allowed = self._allowed(claimed, first.central)
-        agreed = abs(first.central - claimed) <= allowed
+        agreed = finite and abs(first.central - claimed) <= allowed
         if agreed and not self.near_kink and not math.isfinite(exact):
             return Verdict(RIGHT, claimed, first.central, allowed, step)
         if agreed and math.isfinite(exact) and not self.near_kink:
@@ -87,10 +88,7 @@ class Line:
         return self.rtol * max(abs(claimed), abs(measured)) + self.atol * max(1.0, abs(self.here))
 
     def _complex_slope(self) -> float:
-        try:
-            value = self.at(COMPLEX_STEP * 1j)
-        except (TypeError, ValueError, FloatingPointError):
-            return math.nan
+        value = self.at(COMPLEX_STEP * 1j)
         if isinstance(value, complex | np.complexfloating):
             return float(value.imag) / COMPLEX_STEP
         return math.nan

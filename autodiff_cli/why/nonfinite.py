@@ -184,6 +184,8 @@ def first_bad(roots: list[Node]) -> Node | None:
             if needed:
                 return node
             written = written or node
+    if written is not None and written.span is None:  # within the expression of another node
+        return next((node for node in nodes if written in node.inputs), written)
     return written
 
 

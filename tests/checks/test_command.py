@@ -190,6 +190,12 @@ def test_diff_of_programs(call: Run, folder: Path) -> None:
     assert "2 of 4 values and 1 of 1 gradients depart" in done.stdout
     data = read(call("diff", "a.expr", "b.expr", "--format", "json").stdout, "diff")
     assert [entry["name"] for entry in data["values"]] == ["y", "loss"]
+    (folder / "a.expr").write_text("A = [[1, 2], [5, 6]]\nloss = sum(cat([A, A]).sum(0) ** 2)\n")
+    for other, op in (("cat([A, A]).sum(1)", "(sum)"), ("cat([A, A, A]).sum(0)", "(cat)")):
+        (folder / "b.expr").write_text(f"A = [[1, 2], [5, 6]]\nloss = sum({other} ** 2)\n")
+        assert f"{op}, a.expr:2:" in call("diff", "a.expr", "b.expr").stdout
+    (folder / "b.expr").write_text("A = [1, 2]\nfor e in [A * 2, A * 3]: pass\nloss = sum(e)\n")
+    assert "no departure: 3 values" in call("diff", "b.expr", "b.expr").stdout
 
 
 def test_diff_of_defines_and_saved_results(call: Run, folder: Path) -> None:
@@ -202,6 +208,10 @@ def test_diff_of_defines_and_saved_results(call: Run, folder: Path) -> None:
     (folder / "r.npz").write_bytes(b"PK\x03\x04broken")
     broken = call("diff", "r.npz", "demo.expr")
     assert broken.returncode == 4 and "error[E701]" in broken.stderr
+    for name in ("d.npz", "d.txt"):
+        (folder / name).mkdir()
+        said = call("diff", name, "demo.expr").stderr
+        assert said.startswith(f"error[E701]: cannot read `{name}`: is a directory\n")
 
 
 # -- review ---------------------------------------------------------------------------------------

@@ -227,6 +227,7 @@ def test_a_value_that_is_gone(folder: Path) -> None:
         (lambda text: "\n" + text, 1),
         (lambda text: text.replace("loss = 100.0", "loss = open('x')"), 4),
         (lambda text: text + "#: W (2000,) float64 mean=1\n", 8),
+        (lambda text: text + "#: W (2000,) float64 mean=1 min=0 max=- probes=[1]\n", 8),
     ],
 )
 def test_a_damaged_snapshot_is_an_error_and_stays(folder: Path, damage: Any, line: int) -> None:

@@ -195,6 +195,34 @@ def test_values_that_are_not_finite_are_no_faults() -> None:
     assert {i.label: i.status for i in found.items}["grad[x]"] == "noisy"
 
 
+def test_an_infinite_gradient_of_a_finite_slope_does_not_pass() -> None:
+    """However large an error may be allowed of a large gradient."""
+    text = (
+        "import torch\n\nclass F(torch.autograd.Function):\n    @staticmethod\n"
+        "    def forward(ctx, x):\n        return x * 2\n    @staticmethod\n"
+        "    def backward(ctx, g):\n        return g * float('inf')\n\n"
+        "x = torch.ones({}, requires_grad=True)\n(F.apply(x) * 3).sum().backward()\n"
+    )
+    for size, parts in ((2, "2 of 2 elements"), (3000, "8 of 8 directions")):
+        found = item(text.format(size))
+        assert found.status == "noisy" and found.diagnostic is not None
+        assert f"the gradient of `x` is not finite in {parts}" in found.diagnostic.message
+    for analytic in (True, False):
+        line = Line(lambda t: 6 * t, 0.0, analytic=analytic)
+        assert [line.examine(g).kind for g in (6.0, 5.0, np.inf, -np.inf, np.nan)] == [
+            "right", "wrong", "noisy", "noisy", "noisy",
+        ]  # fmt: skip
+
+
+def test_a_gradient_kept_in_a_coarse_dtype() -> None:
+    text = "x = tensor([0.1], dtype=float32, requires_grad=True)\nloss = sum((x + 1e4 - 1e4) ** 2)"
+    found = item(text)
+    assert found.status == "failed" and found.diagnostic is not None
+    assert found.diagnostic.message == (
+        "the gradient kept in `x.grad` (float32) is not the one of the graph in float64"
+    )
+
+
 def test_a_slope_off_the_kink_is_wrong_even_in_a_kinked_op() -> None:
     with planted("abs", lambda g, out, x: g * F.sign(x) * 1.5):
         assert item("x = [0, 1]\nloss = sum(abs(x))").status == "failed"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -28,6 +29,8 @@ def accident(file: str, settings: Settings) -> FileResult:
     if file == "f09.expr":
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
         time.sleep(1000)
+    if file == "f11.expr":
+        raise KeyError(file)
     return FileResult(file, [Item(file, "run")])
 
 
@@ -46,9 +49,21 @@ def test_a_process_that_dies_or_hangs_fails_alone(monkeypatch: pytest.MonkeyPatc
     bad = {r.file: i.diagnostic for r in results for i in r.items if i.diagnostic is not None}
     assert {file: d.code for file, d in bad.items()} == {
         "f03.expr": "E505", "f05.expr": "E900", "f07.expr": "E900", "f09.expr": "E508",
+        "f11.expr": "E900",
     }  # fmt: skip
     assert "signal 15" in bad["f05.expr"].message and "code 3" in bad["f07.expr"].message
+    assert "code 70" in bad["f11.expr"].message
     assert "was ended" in bad["f09.expr"].message and "--timeout 600" in bad["f09.expr"].helps[0]
+
+
+def test_processes_are_not_copied_beside_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert many._context().get_start_method() == "fork"
+    over = threading.Event()
+    threading.Thread(target=over.wait).start()
+    assert many._context().get_start_method() == "forkserver"
+    over.set()
+    monkeypatch.setattr(multiprocessing, "get_all_start_methods", lambda: ["spawn"])
+    assert many._context().get_start_method() == "spawn"
 
 
 def test_processes_are_gone_when_nobody_wants_more_results(folder: Path) -> None:

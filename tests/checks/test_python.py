@@ -39,6 +39,8 @@ def test_gradcheck_of_somebody_elses_gradients() -> None:
     assert ad.gradcheck(program, inputs, (None, [6.0, 16.0]))
     with pytest.raises(ad.CheckFailed, match=r"`x` is wrong.*(?s:.)*at \[1\]: 17 is claimed"):
         ad.gradcheck(program, inputs, {"x": [6.0, 17.0]})
+    with pytest.raises(ad.CheckFailed, match="the gradient of `x` is no array of numbers"):
+        ad.gradcheck(program, inputs, {"x": "six"})
     with pytest.raises(ad.CheckFailed, match="shapes differ"):
         ad.gradcheck(program, inputs, {"x": 6.0})
     with pytest.raises(ad.AutodiffError, match="no input `y`"):

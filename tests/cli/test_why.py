@@ -114,11 +114,13 @@ def test_another_loss(cli) -> None:
         (["why", "w", "missing.py"], 2, "missing.py"),
         (["why", "ww", "cut.py"], 3, "did you mean `w`?"),
         (["why", "w.data", "cut.py"], 3, "is not a name"),
+        (["why", "w[n + 1]", "cut.py"], 3, "`w[n + 1]` is not a name"),
         (["why", "1 +", "cut.py"], 3, "error"),
         (["why", "p", "-e", "p = {'a': tensor(1.)}; w = 2; loss = w * p['a']"], 3, "`p['a']`"),
         (["why", "h[0]", "-e", "h = [1, 2"], 3, "E101"),
         (["why", "cut.py"], 3, "whose gradient? `cut.py` is a file"),
         (["why", "x", "-e", "x = [1, 2]; y = x @ [[1, 2, 3]]"], 3, "E301"),
+        (["why", "z", "-e", "x = [1, 2]; sum(x).backward(); z = x @ [[1, 2, 3]]"], 3, "E301"),
     ],
 )
 def test_what_cannot_be_asked(cli, programs, words, code, text) -> None:

@@ -72,6 +72,26 @@ def test_every_cause_and_verdict_is_asked_for(project: Path) -> None:
     assert {verdict for q in ASKED for verdict in q.verdicts} == set(json.loads(listed["verdict"]))
 
 
+@pytest.mark.parametrize(
+    ("text", "verdict", "line", "message"),
+    [
+        ("loss = (x * float('inf')).sum()\nloss.backward()\n", "inf", 3,
+         "`x * float('inf')` is inf at [0], computed from `x` = 1 and inf"),
+        ("w = torch.tensor(float('inf'))\nloss = (x * w).sum()\nloss.backward()\n", "inf", 3,
+         "`torch.tensor(float('inf'))` is inf, as the program wrote it"),
+        ("loss = x.detach().sum()\nif loss > 100:\n    loss.backward()\n", "none", 3,
+         "`x.detach()` leaves the graph: backward sees a constant"),
+    ],
+)  # fmt: skip
+def test_what_no_change_of_the_text_repairs(
+    text: str, verdict: str, line: int, message: str
+) -> None:
+    text = f"import torch\nx = torch.tensor([1.0, 2.0], requires_grad=True)\n{text}"
+    answer = why(Source(text, "program.py"), "x")
+    assert (answer.verdict, answer.line, answer.message) == (verdict, line, message)
+    assert answer.fix is None
+
+
 def test_a_gradient_that_the_program_itself_makes_nan() -> None:
     text = (
         "import torch\nx = torch.tensor(2.0, requires_grad=True)\n"
