@@ -88,6 +88,8 @@ def backward(
 def _announce(seeds: list[tuple[Node, Node]], by_backward: bool) -> None:
     """Say what is differentiated, if anything is."""
     if seeds:
+        first = not STATE.differentiated[0] and len(seeds) == 1
+        STATE.only = seeds[0][0] if first else None
         STATE.differentiated = max(node.seq for node, _ in seeds), by_backward
         for observe in STATE.observers:
             observe(seeds)

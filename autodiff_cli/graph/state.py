@@ -112,6 +112,7 @@ class Run:
         self.last: tuple[str | None, Any] | None = None
         self.wrt: dict[str, None] = {}
         self.differentiated = (0, True)
+        self.only: Any = None  # what the only backward pass began at
         self.unequal: list[Any] = []
         self.printing: list[int] = []
         self.grad_read: list[Callable[[], None]] = []

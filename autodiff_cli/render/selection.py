@@ -57,7 +57,8 @@ def missing(report: Report, record: TensorRecord) -> str:
     if not record.requires_grad:
         return "requires_grad=False"
     if not report.connected(record.name):
-        return f"not connected to {report.objective or 'the last expression'}"
+        result = "what backward() began at" if report.snippet else "the last expression"
+        return f"not connected to {report.objective or result}"
     return "autograd.grad returned it" if report.returned else "cleared after backward()"
 
 

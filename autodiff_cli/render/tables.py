@@ -177,7 +177,8 @@ class Page:
             self.line(Text(wide if width_of(wide) <= self.look.width else f"{text})", DIM))
 
     def graph(self, report: Report, all: bool) -> None:
-        self.line(_title("Graph", f"{report.objective or 'last expression'} <- grad_fn"))
+        name = report.objective or ("backward()" if report.snippet else "last expression")
+        self.line(_title("Graph", f"{name} <- grad_fn"))
         bounds = everything(self.look.width - 1) if all else Bounds()
         column = None
         if report.profile is not None:

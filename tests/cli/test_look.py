@@ -351,6 +351,23 @@ def test_arrays_that_differ_stand_below_one_another_where_there_is_no_room(
     assert rows[0][:4] == ["[1,", "1]", "1", "2"] and rows[-1][-1] == "3e-07"
 
 
+def test_a_result_without_a_name_has_a_graph(cli, tmp_path: Path):
+    """That of the only backward pass: 2 * 3 + 1 by hand."""
+    (tmp_path / "unnamed.py").write_text(
+        "import torch\nw = torch.tensor([3.0, 1.0], requires_grad=True)\n"
+        "far = torch.ones(1, requires_grad=True)\n(w * torch.tensor([2.0, 1.0])).sum().backward()\n"
+    )
+    path = str(tmp_path / "unnamed.py")
+    out = cli("run", path, tty=True, COLUMNS="80", NO_COLOR="1").out
+    assert "Graph   backward() <- grad_fn" in out and "<SumBackward0>" in out
+    assert "not connected to what backward() began at" in " ".join(out.split())
+    drawn = cli("graph", path)
+    assert drawn.code == 0 and "(w * torch.tensor([2.0, 1.0])).sum() = 7" in drawn.out
+    twice = tmp_path / "twice.py"
+    twice.write_text((tmp_path / "unnamed.py").read_text() + "(w * w).sum().backward()\n")
+    assert "Graph" not in cli("run", str(twice), tty=True, COLUMNS="80").out
+
+
 def test_parts_of_a_call_are_told_apart(cli):
     program = (
         "import torch\nm = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Tanh())\n"

@@ -448,6 +448,8 @@ class Program:
                 same = node is report.graph and name.isidentifier()
                 if done and (newer or same) and (node.seq == done or is_freed(node)):
                     report.objective, report.graph = name, node
+            if report.graph is None:
+                report.graph = STATE.only
             if not done and results:
                 report.candidate = max(results, key=lambda n: results[n].seq)
         body = [] if self.tree is None else self.tree.body

@@ -173,6 +173,8 @@ def _default(program: Program, kind: str) -> Objective:
     name = _newest_of(results)
     if name is not None:
         return Objective(name, name, results[name].node)
+    if last is None and STATE.only is not None and STATE.only.span is not None:
+        return Objective(None, _short(STATE.only.span.text), STATE.only)
     if last is None:
         raise fault("E402 program-computes-nothing-tensor")
     return last
@@ -190,9 +192,12 @@ def _last_expression(tree: syntax.Module | None, tensors: dict[str, Tensor]) -> 
     for name, tensor in tensors.items():
         if tensor is value:
             return Objective(name, name, node)
-    text = " ".join(body[-1].span.text.split())
-    short = text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."
-    return Objective(None, short, node)
+    return Objective(None, _short(body[-1].span.text), node)
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."
 
 
 def newest(tree: syntax.Module, tensors: dict[str, Tensor]) -> Objective | None:
