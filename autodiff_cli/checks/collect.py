@@ -1,7 +1,7 @@
 """Which files are checked: programs named, and `*.expr` below folders.
 
 Invariant: the order is sorted and every file comes once; hidden, ignored and `_`-files of folders
-are left out, a file named by the user never is.
+are left out, as are links out of them; a file named by the user never is.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _below(top: str, suffix: str = SUFFIX) -> list[str]:
             path = os.path.join(folder, name)
             if not name.endswith(suffix) or name.startswith((".", "_")):
                 continue
-            if not ignored.has(path, False) and _is_text(path):
+            if not ignored.has(path, False) and _is_text(path) and not leads_out(path, top):
                 found.append(path if top != "." else os.path.relpath(path, "."))
     return found
 
@@ -75,6 +75,12 @@ def _below(top: str, suffix: str = SUFFIX) -> list[str]:
 def _is_text(path: str) -> bool:
     """Whether reading can end: not of pipes and devices. Of what is not there reading says why."""
     return os.path.isfile(path) or not os.path.exists(path)
+
+
+def leads_out(path: str, top: str) -> bool:
+    """Whether a file is a link out of a folder, in which others may have put it."""
+    within = os.path.join(os.path.realpath(top), "")
+    return os.path.islink(path) and not os.path.realpath(path).startswith(within)
 
 
 class Ignored:

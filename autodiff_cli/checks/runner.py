@@ -20,7 +20,7 @@ from ..language.program.report import Options, Report
 from ..language.syntax.decode import decode
 from ..source import Source
 from . import expectations, snapshots
-from .collect import matches
+from .collect import arrays_beside, leads_out, matches
 from .comments import Directives, Expectation, read_comments
 from .deadline import deadline
 from .gradients import gradient_items
@@ -286,6 +286,10 @@ class FileCheck:
         if not self.selected(item):
             return
         self.result.items.append(item)
+        for path in (snap, arrays_beside(snap)):
+            if leads_out(path, os.path.dirname(path)):
+                item.status, item.diagnostic = ERROR, fault("E604 snapshot-link", path).diagnostic
+                return
         if not exists:
             if settings.ci:
                 item.status = FAILED

@@ -381,6 +381,23 @@ def test_what_never_ends_is_not_collected(folder: Path) -> None:
     assert collect(["."]) == ["broken.expr", "demo.expr"]
 
 
+def test_links_out_of_a_folder_are_not_followed(folder: Path, tmp_path_factory: Any) -> None:
+    """Whoever sent the folder neither reads nor writes elsewhere."""
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "secret.expr").write_text("secret = 1\n")
+    (folder / "out.expr").symlink_to(outside / "secret.expr")
+    (folder / "z.expr").symlink_to("demo.expr")
+    assert collect(["."]) == ["demo.expr"]
+    for name in ("demo.expr.snap", "demo.expr.npz"):
+        (folder / name).unlink(missing_ok=True)
+        (folder / name).symlink_to(outside / "victim")
+        result = check(folder / "demo.expr", snapshot=True, update=True, full=True)
+        said = [item.diagnostic for item in result.items if item.kind == "snapshot"]
+        assert said[0] is not None and "is a link out of its folder" in said[0].message
+        assert not result.changes and result.arrays is None
+        (folder / name).unlink()
+
+
 @pytest.mark.parametrize(
     ("keyword", "chosen"),
     [
