@@ -7,7 +7,7 @@ the variable changes by `dw`; so all lines have one value.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 from ..graph.dtypes import is_float
@@ -22,6 +22,7 @@ from .expression import (
     Name,
     Negative,
     Number,
+    Transposed,
     expression_of,
     filled,
     is_logdet,
@@ -36,6 +37,7 @@ from .terms import OPERAND, NoFormula
 
 SAME = ("cast", "alias", "clone", "contiguous", "depends", "with_value", "positive")
 LINEAR = ("sum", "mean", "summed_to", "cumsum", "diag_embed", "diagonal", "trace")
+SOLVES = {"solve_triangular": 1, "cholesky_solve": 0}  # which operand they are linear in
 CUT = ("leaf", "constant", "detach")
 MATRICES = ("matmul", "mm", "mv", "bmm", "dot")
 _MARK = "\0"
@@ -75,7 +77,9 @@ class _Steps:
             "log_softmax": self._log_softmax, "logsumexp": self._logsumexp,
             "vector_norm": self._norm, "norm": self._norm, "solve": self._solve,
             "inv_raw": self._inv, "solve_raw": self._solve,
-            "reciprocal": self._reciprocal,
+            "reciprocal": self._reciprocal, "clamp": self._clamp, "cholesky": self._cholesky,
+            **dict.fromkeys(["max", "amax"], partial(self._extreme, "amax")),
+            **dict.fromkeys(["min", "amin"], partial(self._extreme, "amin")),
         }  # fmt: skip
 
     def next(self, line: Line) -> Line:
@@ -179,6 +183,10 @@ class _Steps:
             source, mask, _ = node.inputs
             filled = Call("where", (self.of(mask), Number(0.0), self.d(source)))
             return filled, "what is filled in is constant"
+        if key in SOLVES and not self.depends(node.args[not SOLVES[key]]):
+            right = node.args[SOLVES[key]]
+            shown = expression_of(node, {**self.names, right: _MARK}, opened=True)
+            return _given(shown, {_MARK: self.d(right)}), f"{_called(node)} is linear in that"
         if key in LINEAR or (node.op.kind is Kind.MOVEMENT and key not in SAME):
             return self.with_changes(node), f"d of {_called(node)} is {_called(node)} of d"
         if key in READERS and not node.ndim and key != "output":
@@ -279,6 +287,38 @@ class _Steps:
             parts = [Infix("sub", parts[0], change) if parts else Negative(change)]
         shown = Call("solve", (self.of(matrix), *parts))
         return shown, "d solve(M, b) = solve(M, db - dM @ solve(M, b))"
+
+    def _clamp(self, node: Node, inner: Node, low: Any = None, high: Any = None) -> Made | None:
+        shown = self.d(inner)
+        for bound, key in ((high, "le"), (low, "ge")):
+            if isinstance(bound, Node):
+                if self.depends(bound):
+                    return None
+                holds = Infix(key, self.of(inner), self.of(bound))
+                shown = Call("where", (holds, shown, Number(0.0)))
+        return shown, "d clamp(u) = du between the bounds, and 0 outside"
+
+    def _extreme(
+        self, name: str, node: Node, inner: Node, dims: Any = None, keepdim: bool = False
+    ) -> Made | None:
+        axes = dims if isinstance(dims, tuple) else (dims,)
+        if len(axes) != 1 or axes[0] is None or not inner.ndim:
+            return None
+        shown = self.of(inner)
+        found = Call(name, (shown, Number(axes[0])), (("keepdim", "True"),))
+        there = Call("where", (Infix("eq", shown, found), self.d(inner), Number(0.0)))
+        return _summed(there, axes[0], keepdim), f"d {name}(u) = du where u is {name}(u)"
+
+    def _cholesky(self, node: Node, matrix: Node, *args: Any) -> Made:
+        factor = self.of(node)
+        inverse, change = Call("inv", (factor,)), self.d(matrix)
+        both = Infix("add", change, Transposed(change))
+        inner = Infix("matmul", Infix("matmul", inverse, both), Transposed(inverse))
+        half = Infix("div", Call("diag", (Call("diag", (inner,)),)), Number(2))
+        lower = Infix("sub", Call("tril", (inner,)), half)
+        shown = Infix("div", Infix("matmul", factor, lower), Number(2))
+        rule = "d L = L @ (tril(S) - diag(diag(S)) / 2) / 2, S = inv(L) @ (dM + dM.T) @ inv(L).T"
+        return shown, rule
 
     def _loss(self, node: Node) -> Made:
         """A number: its derivative by each operand times the change."""

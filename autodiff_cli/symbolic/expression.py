@@ -103,7 +103,8 @@ class _Builder:
         key = node.op.key
         if is_logdet(node):
             return Call("logdet", (self.build(node.args[2].args[0].args[0], depth + 1),))
-        if key in ("cast", "alias", "depends"):
+        same = key == "expand" and node.shape == node.inputs[0].shape
+        if same or key in ("cast", "alias", "depends", "with_value"):
             return self.build(node.inputs[0], depth)
         if key in ("unsafe_view", "unshared_view", "reshape_alias"):
             size = Name(static_text(tuple(node.shape)))

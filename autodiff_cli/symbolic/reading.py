@@ -16,7 +16,7 @@ import numpy as np
 
 from ..graph.kinds import Kind
 from ..graph.node import Node, Shape
-from ..graph.op import CONSTANT
+from ..graph.op import CONSTANT, value_of
 from ..graph.registry import overloads
 from ..graph.walk import bottom_up
 from .algebra import Algebra
@@ -24,6 +24,7 @@ from .axes import AXES, Grouped, total
 from .expression import is_logdet
 from .matrices import MATRICES
 from .places import PLACES, counts
+from .shorter import softened
 from .terms import OPERAND, OPPOSITE, At, Label, NoFormula, Sum, is_summed, number_of
 from .windows import WINDOWS
 
@@ -115,6 +116,8 @@ class Reader:
         if one is None or one[2] <= 0:
             return None
         factor, atom, number = one
+        if atom.kind == "softmax" and inner == algebra.of_atom(factor.atom):
+            return self._less_logsumexp(atom.parts[0], atom.data)
         if atom.kind == "group" and len(atom.parts[0].terms) == 1 and factor.at == ():
             return self._logarithm(algebra.scaled(atom.parts[0], number))
         summed = [axis for axis, label in enumerate(factor.at) if is_summed(label)]
@@ -144,7 +147,9 @@ class Reader:
 
     def div(self, node: Node, left: Node, right: Node, *args: Any) -> Sum:
         below = self.raised(self.of(right), -1.0)
-        return self.algebra.multiplied(self.of(left), below, node.shape)
+        found = self.algebra.multiplied(self.of(left), below, node.shape)
+        terms = [(v, softened(self.algebra, p) or p) for p, v in found.terms]
+        return self.algebra.made(terms, node.shape)
 
     def to_power(self, node: Node, inner: Node, power: float) -> Sum:
         return self.raised(self.of(inner), power)
@@ -229,6 +234,8 @@ class Reader:
         return self.algebra.number(float(value), node.shape)
 
     def compared(self, node: Node, left: Node, right: Node) -> Sum:
+        if node.op.key == "ne" and _none_ignored(left, right):
+            return self.algebra.number(1.0, node.shape)
         one, other = (self.algebra.stretched(self.of(x), node.shape) for x in (left, right))
         return self.gate(node.op.key, one, other)
 
@@ -367,8 +374,17 @@ class Reader:
         return self.algebra.moved(found, order, shape)
 
     def log_softmax(self, node: Node, inner: Node, dim: int, *args: Any) -> Sum:
-        total = self.along(node, inner, dim, True, kind="logsumexp")
-        return self._plus(self.of(inner), self.algebra.scaled(total, -1.0), inner.shape)
+        if not inner.ndim:
+            return self.algebra.number(0.0)
+        return self._less_logsumexp(self.of(inner), dim % inner.ndim)
+
+    def _less_logsumexp(self, inner: Sum, axis: int) -> Sum:
+        algebra, shape = self.algebra, inner.shape
+        left = shape[:axis] + shape[axis + 1 :]
+        total = algebra.of_atom(algebra.atom("logsumexp", axis, (inner,), left))
+        labels = tuple(None if n == 1 else i for i, n in enumerate(shape))
+        kept = algebra.moved(total, labels[:axis] + labels[axis + 1 :], shape)
+        return algebra.added(inner, algebra.scaled(kept, -1.0))
 
     def detached(self, node: Node, inner: Node) -> Sum:
         atom = self.algebra.atom("detached", None, (self.of(inner),), inner.shape)
@@ -423,6 +439,14 @@ SMOOTH = frozenset(
     ["nn.functional.softplus", "nn.functional.gelu", "nn.functional.silu", "nn.functional.elu",
      "nn.functional.logsigmoid", "nn.functional.leaky_relu", "relu", "nn.functional.relu"]
 )  # fmt: skip
+
+
+def _none_ignored(classes: Node, ignored: Node) -> bool:
+    """Whether a comparison only says that no class is `ignore_index`, which none can be."""
+    given = not classes.inputs and classes.dtype.kind == "i" and not ignored.inputs
+    return given and not ignored.ndim and bool(
+        (value_of(ignored) < 0) and (value_of(classes) >= 0).all()
+    )  # fmt: skip
 
 
 def _axes(dims: Any, ndim: int) -> tuple[int, ...]:

@@ -40,9 +40,9 @@ def ways(algebra: Algebra, sum_: Sum, scalars: list[tuple[Product, float, int]])
             yield from _tried(algebra, [over], sum_)
         for changed in _within(algebra, product):
             yield from _tried(algebra, [*rest, (value * changed[0], changed[1])], sum_)
-        softened = _softmax(algebra, product)
-        if softened is not None:
-            yield from _tried(algebra, [*rest, (value, softened)], sum_)
+        soft = softened(algebra, product)
+        if soft is not None:
+            yield from _tried(algebra, [*rest, (value, soft)], sum_)
 
 
 def opened(algebra: Algebra, sum_: Sum) -> Sum | None:
@@ -236,7 +236,7 @@ def _without(product: Product, parts: Product) -> list[Factor] | None:
     return left
 
 
-def _softmax(algebra: Algebra, product: Product) -> list[Factor] | None:
+def softened(algebra: Algebra, product: Product) -> list[Factor] | None:
     """`exp(u) / sum(exp(u))` as a softmax."""
     for i, below in enumerate(product):
         atom = algebra.atoms[below.atom]
