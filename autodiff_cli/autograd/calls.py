@@ -198,6 +198,7 @@ def in_place(
     call_in_place(result.node)
     if result.steps and result.storage is tensor.storage:
         tensor.become_view(result, shared)
+        tensor.check_inference()
         return tensor
     if tuple(result.shape) != tuple(tensor.shape):
         raise fault(

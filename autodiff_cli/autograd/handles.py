@@ -33,6 +33,8 @@ def wrap_view(node: Node, of: Tensor) -> Tensor:
     root = of.looked_at
     if node is root:
         return of
+    if STATE.inferred and of.inferred:
+        node = F.detach(node)  # what looks at a tensor of inference mode is no view to autograd
     tensor = Tensor(node)
     if node.op.view or node.op is OUTPUT:
         steps = view_steps(node, root)

@@ -430,8 +430,12 @@ class Tensor:
         if self.steps:
             check_view(self, node)
         self.overwrite(node, by)
+        self.check_inference()  # PyTorch has written by then
+
+    def check_inference(self) -> None:
+        """E405 for a tensor of inference mode that is changed outside of it."""
         if STATE.inferred and not STATE.inference and self.inferred:
-            raise fault("E405 inference-tensor-cannot-changed")  # PyTorch has written by then
+            raise fault("E405 inference-tensor-cannot-changed")
 
     def overwrite(self, node: Node, by: Node | None = None) -> None:
         """`write` without the check for leaves."""

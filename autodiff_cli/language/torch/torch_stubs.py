@@ -213,6 +213,7 @@ SERVICES: dict[str, Any] = {
     "save": Builtin("save", save),
     "load": Builtin("load", load),
     "linalg.LinAlgError": EXCEPTIONS["_LinAlgError"],
+    "autograd.GradcheckError": EXCEPTIONS["GradcheckError"],
     "autograd.Function": FUNCTION,
     "autograd.graph.saved_tensors_hooks": HOOKS,
     "amp.GradScaler": SCALER,

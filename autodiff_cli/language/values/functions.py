@@ -13,7 +13,7 @@ import numpy as np
 from ...autograd import calls
 from ...autograd.forward import moves
 from ...autograd.tensor import Tensor
-from ...errors import AutodiffError, fail, fault
+from ...errors import AutodiffError, fail, fault, refused
 from ...graph.op import cast
 from ...graph.params import NUMBERS, BindError
 from ...graph.state import STATE
@@ -346,11 +346,17 @@ def written(name: str, found: Any, out: Any) -> Any:
     return out
 
 
+_DETACHED = "`x.detach()` has none"
+
+
 def check_resizable(tensor: Tensor) -> None:
-    """E203 for another shape of a tensor whose memory others look at."""
+    """E203 for another shape of a tensor whose memory others look at, E411 of a variable."""
     tensor.settle()
     shared = tensor.storage is not None and (tensor.steps or getrefcount(tensor.storage) > 2)
-    if tensor.requires_grad or shared:
+    if tensor.requires_grad and not STATE.inference:
+        words = "cannot resize variables that require grad"
+        raise refused("E411", "another shape is for tensors without gradients", words, _DETACHED)
+    if shared:
         raise fault("E203 resize-tensors-their-own")
 
 
