@@ -60,10 +60,16 @@ def pytest_collect_file(
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Each program knows which of its items will run."""
+    """Each program knows which of its items will run, and which programs come with it."""
+    series = Series()
     for item in session.items:
-        if isinstance(item, ExprItem):
-            item.parent.chosen.append(item.name)
+        if not isinstance(item, ExprItem):  # it may write programs
+            series = Series()
+            continue
+        item.parent.chosen.append(item.name)
+        if item.parent not in series.files:
+            series.files[item.parent] = None
+            item.parent.series = series
 
 
 def _ours(path: Path, parent: pytest.Collector) -> bool:
@@ -86,6 +92,7 @@ class ExprFile(pytest.File):
     """One program. Its text says what its items are; it runs once for all that were chosen."""
 
     found: list[Any] | None = None
+    series: Series
 
     def collect(self) -> Iterator[pytest.Item]:
         """An item for the run, each assertion and expectation, the snapshot, the gradients."""
@@ -102,28 +109,59 @@ class ExprFile(pytest.File):
             nodeid = f"{self.nodeid}::{label}"
             yield ExprItem.from_parent(self, name=label, nodeid=nodeid, line=line)
 
-    def items(self) -> list[Any]:
-        """What was found about the items that were chosen; the others of a file that is checked as
-        a whole belong to its run."""
-        if self.found is None:
-            with _as_written(self.config):
-                from ..checks.many import Crew
-                from ..checks.model import Settings
-                from ..render.plain import plain
+    @property
+    def whole(self) -> bool:
+        """Whether all is checked; else what was chosen, the others' part belongs to the run."""
+        return "run" in self.chosen and not self.config.getoption("--expr-update")
 
-            every = "run" in self.chosen and not self.config.getoption("--expr-update")
-            name = _shown(self)
-            settings = Settings(
-                only=() if every else tuple(f"{name}::{label}" for label in self.chosen),
-                update=self.config.getoption("--expr-update"),
-                plain=plain,
-            )
-            workers = self.config.stash.setdefault(WORKERS, [])
-            with _as_written(self.config):  # the process of the first file is a copy of this one
-                result = next(Crew([name], settings, 1, workers).results())
-            _write(result.changes)
-            self.found = result.items
+    def items(self) -> list[Any]:
+        """What was found about the items that were chosen."""
+        with _as_written(self.config):
+            if self.found is None and self.whole and not hasattr(self.config, "workerinput"):
+                self.series.check(self)
+            if self.found is None:
+                ((_, result),) = _checked([self])
+                _write(result.changes)
+                self.found = result.items
         return self.found
+
+
+class Series:
+    """Programs without other tests between them: while pytest tells of one the next is checked."""
+
+    def __init__(self) -> None:
+        self.files: dict[ExprFile, None] = {}
+        self.checked: Iterator[tuple[ExprFile, Any]] | None = None
+
+    def check(self, last: ExprFile) -> None:
+        """Check programs up to this one."""
+        if self.checked is None:
+            self.checked = _checked([file for file in self.files if file.whole])
+        for file, result in self.checked:
+            file.found = result.items
+            if file is last:
+                break
+
+
+def _checked(files: list[ExprFile]) -> Iterator[tuple[ExprFile, Any]]:
+    """Programs and what was found about them, by the process that checked those before."""
+    from ..checks.many import Crew
+    from ..checks.model import Settings
+    from ..render.plain import plain
+
+    config, names = files[0].config, list(map(_shown, files))
+    whole = all(file.whole for file in files)
+    settings = Settings(
+        only=() if whole else tuple(f"{names[0]}::{label}" for label in files[0].chosen),
+        update=config.getoption("--expr-update"),
+        plain=plain,
+    )
+    workers = config.stash.setdefault(WORKERS, [])
+    for worker in workers[:]:
+        if worker.at is not None:  # nobody waits for that any more
+            worker.end()
+            workers.remove(worker)
+    return zip(files, Crew(names, settings, 1, workers).results(), strict=True)
 
 
 class ExprItem(pytest.Item):

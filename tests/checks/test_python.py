@@ -178,6 +178,34 @@ def test_a_program_runs_once_and_not_to_be_collected(run: Run, folder: Path) -> 
     assert (folder / "runs.txt").read_text().split() == ["b.expr", "demo.expr"]
 
 
+SCATTERED = """
+import pytest
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: (item.path.name == "z.expr", item.path.suffix == ".py", item.name))
+
+def pytest_runtest_setup(item):
+    if item.path.name == "a.expr":
+        pytest.skip("not today")
+"""
+
+
+def test_programs_that_follow_one_another(run: Run, folder: Path) -> None:
+    """While pytest tells of one the next is checked: not again, and not past another test."""
+    (folder / "conftest.py").write_text(COUNTING + SCATTERED)
+    for name in ("a", "b", "z"):
+        (folder / f"{name}.expr").write_text("x = 2.0\nloss = x * x  #=> 5\n")
+    write = "open('z.expr', 'w').write('x = 3.0\\nloss = x * x  #=> 9\\n')"
+    (folder / "test_it.py").write_text(
+        f"import time\ndef test_it():\n    time.sleep(0.3)\n    {write}\n"
+    )
+    done = run(*PLUGIN, "-rA", module="pytest", **QUICK)
+    assert "PASSED z.expr::expect[2]" in done.stdout, done.stdout
+    assert "FAILED b.expr::expect[2]" in done.stdout
+    assert "1 failed, 8 passed, 3 skipped" in done.stdout
+    assert (folder / "runs.txt").read_text().split() == ["a.expr", "b.expr", "demo.expr", "z.expr"]
+
+
 def test_what_is_no_program_is_left_alone(run: Run, folder: Path) -> None:
     """Tables have the same suffix in biology; `expr_files` takes what it names, and nobody else."""
     (folder / "demo.expr").unlink()
