@@ -10,9 +10,11 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
+from glob import escape
 
 SUFFIX = ".expr"
 LONGEST_PATTERN = 4096  # no path is longer
+ESCAPED = re.compile(r"(\[[^]]*\])|\\(.)")  # a sign that means itself, outside of `[...]`
 
 
 class Missing(Exception):
@@ -117,12 +119,14 @@ class Ignored:
             pattern = line.removeprefix("!")
             only_folders = pattern.endswith("/")
             pattern = pattern.rstrip("/")
+            if len(pattern) > LONGEST_PATTERN:
+                continue
+            pattern = ESCAPED.sub(lambda found: found[1] or escape(found[2]), pattern)
             parts = pattern.lstrip("/").split("/")
             parts = parts if "/" in pattern else ["**", *parts]
             if parts[-1] == "**":  # what is inside, not the folder itself
                 parts.insert(-1, "*")
-            if len(pattern) <= LONGEST_PATTERN:
-                self.rules.append((os.path.abspath(folder), parts, only_folders, keep))
+            self.rules.append((os.path.abspath(folder), parts, only_folders, keep))
 
     def has(self, path: str, folder: bool) -> bool:
         """Whether a path is ignored; the last pattern that matches decides."""

@@ -469,6 +469,10 @@ def test_a_failed_assertion_shows_both_sides(folder: Path) -> None:
         ("*.expr\n!ab.expr", "s/ab.expr"),
         ("!a.expr\na*.expr", "b.expr s/b.expr"),
         ("[!b]?.expr\n[a].expr", "b.expr s/b.expr"),
+        ("\\a.expr ", "b.expr s/ab.expr s/b.expr"),
+        ("\\*.expr\n[\\!a].expr\n\\!b.expr", "b.expr s/ab.expr s/b.expr"),
+        ("s/**\n!s/b.expr", "a.expr b.expr s/b.expr"),
+        ("t/\n!t/a.expr", "a.expr b.expr s/a.expr s/ab.expr s/b.expr"),
         ("**/**/**/" * 100 + "u/*", "a.expr b.expr s/a.expr s/ab.expr s/b.expr s/t/a.expr"),
         ("*a" * 999 + "\n" + "[a-" * 2000 + "\nb.expr",
          "a.expr s/a.expr s/ab.expr s/t/a.expr s/t/u/a.expr"),
@@ -485,3 +489,15 @@ def test_gitignore(tmp_path: Path, patterns: str, left: str, top: str) -> None:
         path.write_text("x = 1\n")
     found = [Path(p).relative_to(tmp_path).as_posix() for p in collect([str(tmp_path / top)])]
     assert sorted(found) == sorted(p for p in left.split() if p.startswith(top))
+
+
+def test_nested_gitignore(tmp_path: Path) -> None:
+    """The deeper file decides; a folder that the user names is looked into."""
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".gitignore").write_text("s/a.expr\nt/\n")
+    for name in ("s/a.expr", "s/b.expr", "t/a.expr"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x = 1\n")
+    (tmp_path / "s" / ".gitignore").write_text("b*\n!a*\n")
+    assert [Path(p).name for p in collect([str(tmp_path)])] == ["a.expr"]
+    assert len(collect([str(tmp_path / "t")])) == 1
