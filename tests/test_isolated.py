@@ -104,6 +104,19 @@ def test_the_places_of_operands_come_along() -> None:
     assert function(w=1.0, x=2.0) == 2
 
 
+def test_files_that_may_be_read(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", X)
+    text = f"x = load({str(tmp_path / 'x.npy')!r})\nw = [1, 2]\nloss = sum(w * x)"
+    found = ad.run(text, isolate=True, allow_read=(tmp_path,))
+    assert found["tensors"]["loss"]["value"] == 0.0
+
+
+def test_a_system_that_cannot_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("select.poll")
+    with pytest.raises(ad.AutodiffError, match="isolate=True"):
+        ad.run(PROGRAM, isolate=True)
+
+
 def test_what_is_no_data() -> None:
     with pytest.raises(ad.AutodiffError, match="takes and gives numbers and arrays"):
         ad.run("x = 1", isolate=True, write=print)

@@ -85,6 +85,20 @@ def test_the_last_failed_alone(run: Run, folder: Path) -> None:
     assert "1 failed in" in run(*plugin, "--lf", module="pytest", **QUICK).stdout
 
 
+def test_the_plugin_checks_snapshots_of_programs_elsewhere(
+    run: Run, folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    text = "x = [1, 2]\nloss = sum(x * x)  #=> 6\n"
+    (elsewhere / "a.expr").write_text(text.replace("6", "5"))
+    assert run("check", str(elsewhere / "a.expr"), "--snapshot").returncode == 0
+    (elsewhere / "a.expr").write_text(text)
+    done = run(*PLUGIN, "-rA", str(elsewhere), module="pytest", **QUICK)
+    shown = os.path.relpath(elsewhere / "a.expr", folder)
+    assert f"PASSED {shown}::snapshot" in done.stdout, done.stdout
+    assert f"--> {elsewhere / 'a.expr'}:2:20" in done.stdout
+
+
 def test_the_plugin_can_be_switched_off(run: Run, folder: Path) -> None:
     assert run(*PLUGIN, "--no-expr", module="pytest", **QUICK).returncode == 5
 

@@ -69,6 +69,14 @@ def test_into_files(cli, tmp_path: Path) -> None:
     assert (tmp_path / "a.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     texts = list(ElementTree.parse(tmp_path / "a.svg").getroot().itertext())
     assert {"w  (2,)", "w.grad  (2,)", "backward pass"} <= {text.strip() for text in texts}
+    lines = [f"a{i} = {i}\n" for i in range(30)]
+    (tmp_path / "many.expr").write_text(
+        "".join([*lines, "loss = a0", *map(" + a{}".format, range(1, 30))])
+    )
+    assert cli("many.expr", "--plot", "-o", "many.svg").code == 0
+    texts = [t.strip() for t in ElementTree.parse(tmp_path / "many.svg").getroot().itertext()]
+    assert "many.expr: loss (36 more: --show)" in texts and "a12  ()" not in texts
+    assert texts.index("a11  ()") < texts.index("a11.grad  ()")
     assert cli("demo.expr", "demo.expr", "--plot", "-o", "two.png").code == 2
     assert cli("demo.expr", "--plot", "-o", "demo.npz").code == 2
     nothing = cli("-e", "x = const(2)", "--plot", "-o", "none.png")

@@ -46,6 +46,9 @@ def test_plain_text_stays_a_program(cli, tmp_path: Path):
     added = result.out.removeprefix(cli("demo.expr").out)
     assert added != result.out
     assert all(line.startswith("# ") for line in added.splitlines())
+    tree = cli("demo.expr", "--profile", "--only", "graph").out.splitlines()
+    (root,) = [line for line in tree if "SumBackward0" in line]
+    assert re.fullmatch(r"# sum\(\(A \+ B\) \* A\) = 100 +<SumBackward0> +\d+\.\d%  \(\)", root)
     (tmp_path / "again.expr").write_text(result.out)
     again = cli("again.expr", "--format", "json")
     first = cli("demo.expr", "--format", "json")

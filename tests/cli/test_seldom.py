@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from autodiff_cli.cli import changes
+from autodiff_cli.cli import changes, dispatch
 from autodiff_cli.cli.commands import check, run
 from autodiff_cli.cli.commands.ops import example_of
 from autodiff_cli.cli.fixing import _further, proposed
@@ -29,6 +29,7 @@ from autodiff_cli.errors import fault
 from autodiff_cli.language.runtime.names import op_function
 from autodiff_cli.outside import data_of
 from autodiff_cli.render.files import CannotWrite
+from autodiff_cli.repl import interactive
 from autodiff_cli.source import Source
 
 from .conftest import Cli, Stream
@@ -112,6 +113,29 @@ def test_only_what_failed(cli: Cli, tmp_path: Path) -> None:
     )
     said = cli("check", "strict.py", **cache)
     assert said.code == 1 and "error[W602]" in said.err and "warning" not in said.err
+
+
+def test_words_that_have_no_meaning(cli: Cli) -> None:
+    said = cli("lsp", "x.expr")
+    assert said == (2, "", "error: lsp takes no FILE: an editor sends its programs\n")
+    said = cli("run", "nowhere/demo.expr")
+    assert said == (2, "", "error: cannot read `nowhere/demo.expr`: no such file or directory\n")
+    assert "did you mean `run`" in cli("rnu").err
+    assert "no file `dema`\nhelp: did you mean `demo.expr`?" in cli("dema").err
+
+
+def test_a_fault_before_a_command(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatch, "load_command", lambda name: 1 // 0)
+    said = cli("run", "demo.expr")
+    assert said.code == 70 and said.err.startswith("error[E900]: internal error: ZeroDivisionError")
+    assert "Traceback" not in said.err and "Traceback" in cli("run", "demo.expr", "--debug").err
+
+
+def test_one_value_that_is_used_often(cli: Cli) -> None:
+    text = f"a = 1.5\nb = a * 2\nloss = sum(stack([{', '.join(['b'] * 70)}]))\n"
+    rows = cli("run", "-", "--only", "graph", stdin=text).out.splitlines()[1:]
+    assert len(rows) == 41 and rows[-1] == "#     ├── … 1 more node (--all)"
+    assert len(cli("run", "-", "--only", "graph", "--all", stdin=text).out.splitlines()) == 74
 
 
 def test_pytorch_is_not_there(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,6 +270,13 @@ def test_scripts(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
             err.getvalue(),
         )
 
+    said = fed(text="A = [1.0, 2.0]\nloss = sum(A.detach() * 2 + A * 0)\n:why A\n")
+    found = "A.grad is zero: times-zero\n  `A * 0` multiplies with a number, which is 0\n"
+    assert (said[0], said[1].startswith(f"{found} --> <session>:2:29\n"), said[2]) == (0, True, "")
+    with monkeypatch.context() as patched:
+        patched.setattr(interactive, "compile_block", lambda *given: 1 // 0)
+        code, _, err = fed(text="x = 2\n")
+        assert code == 70 and err.startswith("error[E900]: internal error: ZeroDivisionError")
     said = fed(text="x = [1.0, 2.0]\n:list\nprint(3)\n:quit\nprint(4)\n")
     assert said == (0, "x  (2,)  float64 leaf\n3\n", "")
     code, out, err = fed("-e", "y = 2", text="print(y)\ny = z\nprint(5)\n")

@@ -52,6 +52,19 @@ def test_checks_that_fail(monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
 
+def test_checks_that_would_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "PATIENCE", -1.0)
+    found = explained("x = 3\ny = 2\nloss = x * y").check
+    assert found is not None and (found.kind, found.largest) == ("unknown", 0.0)
+    assert found.text == "not compared with central differences, which would take long: x, y"
+
+
+def test_seeds_of_symbols(cli: Cli) -> None:
+    text = "x = [1.0, 2.0]; y = x * x; y.backward(const([1.0, 2.0]))"
+    said = cli("explain", "--symbolic", "-e", text).out
+    assert "d sum(y * g(y)) / d v\n  seed  g(y)\n  1  *" in said
+
+
 def test_formulas_that_disagree(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(derive._Context, "_agrees", lambda *args: False)
     found = derive_source(Source("x = 3\nloss = x * x", "t"), Options(), Request()).error

@@ -82,6 +82,10 @@ def test_save_asserts(session: Any) -> None:
     assert "2 statements and 2 assertions" in session(":save it.expr --asserts")
     text = Path("it.expr").read_text()
     assert text.endswith("assert loss == 5.0\nassert A.grad == [2.0, 4.0]\n")
+    for line in [":reset", "A = const([1.0, 2.0])", "B = A * 2"]:
+        session(line)
+    assert "2 statements and 2 assertions" in session(":save no.expr --asserts")
+    assert Path("no.expr").read_text().endswith("assert B == [2.0, 4.0]\n")
     other = Session()
     other(":load it.expr")
     assert "2 passed" in other(":check") or "passed" in other(":check")

@@ -217,6 +217,17 @@ def test_formulas_come_with_what_their_names_mean() -> None:
     cell = parsed(report(program)).one("section", _class="gradients").all("td")[-1]
     texts = [found["text"], *(f"{name} = {text}" for name, text in found["lets"])]
     assert [code.text for code in cell.all("code")] == texts
+    assert not cell.all("details")
+    parts = " * ".join(f"sin(x * {n} + cos(x / {n}))" for n in range(2, 6))
+    program = f"x = [0.1, 0.2]\nloss = sum({parts})\n"
+    cell = parsed(report(program)).one("section", _class="gradients").all("td")[-1]
+    assert cell.one("details").one("summary").text == "as a formula"
+
+
+def test_of_several_backward_passes_the_last_is_shown() -> None:
+    program = "x = [1.0, 2.0]\ny = sum(x * x)\ny.backward()\nz = sum(x ** 3)\nz.backward()\n"
+    facts = parsed(report(program)).one("p", _class="facts")
+    assert [found.text for found in facts.all("span")][:2] == ["z = 9", "backward 2 of 2"]
 
 
 def test_steps_tell_the_script_their_nodes_and_edges() -> None:
