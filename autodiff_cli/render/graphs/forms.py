@@ -210,9 +210,7 @@ def tree_of(
 
 def _remarks(vertices: dict[Any, Vertex], root: str, precision: int) -> Callable[[Any], list[str]]:
     def remarks(node: Any) -> list[str]:
-        vertex = vertices.get(node)
-        if vertex is None:
-            return []
+        vertex = vertices[node]
         known = vertex.id == root and vertex.value is not None and vertex.value.size == 1
         shown = [("value", None if known else vertex.value), ("grad", vertex.grad)]
         return [f"{word} {brief(array, precision)}" for word, array in shown if array is not None]

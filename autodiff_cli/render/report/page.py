@@ -265,7 +265,7 @@ class Article:
 
     def _graph(self, walk: Walk) -> str:
         """The graph; ids are for the page, on which there may be several."""
-        drawn = graph_svg(walk.drawing(self.program.run), precision=self.precision, style=False)
+        drawn = graph_svg(walk.drawing(), precision=self.precision, style=False)
         drawn = drawn.replace(NAMESPACE, "", 1)
         return re.sub(r'(<g class="node[^"]*") id="(n[0-9]+)"', r'\1 data-node="\2"', drawn)
 

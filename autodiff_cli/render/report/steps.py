@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ...explain.model import Contribution, Explanation, Forward, Step
-from ...session import Report
 from ..graphs.drawing import Drawing, Edge, Vertex
 
 SMALL = 6  # nodes of a graph that has numbers in it
@@ -82,7 +81,7 @@ class Walk:
     def _operand(self, c: Contribution) -> str:
         return self._node(c.made) if c.made else self.leaves[c.to]
 
-    def drawing(self, report: Report) -> Drawing:
+    def drawing(self) -> Drawing:
         """The graph of the steps: leaves and what each step made. A small one has the numbers
         too, which are beside a larger one."""
         found = Drawing(self.found.file, self.found.objective, self.root)
@@ -90,14 +89,11 @@ class Walk:
         small = len(self.leaves) + len(self.found.forward) <= SMALL
         for name, id in self.leaves.items():
             shown = Vertex(id, "leaf", name, "", "leaf", None, (), "")
-            total, record = totals.get(name), report.tensors.get(name)
+            total = totals.get(name)
             if total is not None:
-                shown = replace(shown, value=total.at, grad=total.value)
-            elif record is not None:
-                shown = replace(shown, value=record.value)
-            if shown.value is not None:
-                shown = replace(shown, shape=shown.value.shape, dtype=shown.value.dtype.name)
-            found.vertices.append(shown if small else replace(shown, value=None, grad=None))
+                shown = replace(shown, shape=total.shape, dtype=total.at.dtype.name)
+                shown = replace(shown, value=total.at, grad=total.value) if small else shown
+            found.vertices.append(shown)
         steps = {s.number: s for s in self.found.steps}
         for f in self.found.forward:
             step = steps.get(f.number)
