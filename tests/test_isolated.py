@@ -118,5 +118,9 @@ def test_a_system_that_cannot_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_no_data() -> None:
+    function = ad.value("loss = sum(x)", isolate=True)
+    with pytest.raises(ad.AutodiffError, match="takes and gives numbers and arrays"):
+        function(x=[[1.0], [2.0, 3.0]])
+    function.close()  # type: ignore[attr-defined]  # as it was made with `isolate`
     with pytest.raises(ad.AutodiffError, match="takes and gives numbers and arrays"):
         ad.run("x = 1", isolate=True, write=print)

@@ -392,6 +392,13 @@ def test_an_op_that_refuses_a_step_has_no_slope_there() -> None:
     assert item(text).status == "noisy"
 
 
+def test_a_step_function_that_is_steep() -> None:
+    """The smallest of all steps are the least of the usual ones made smaller."""
+    verdict = Line(lambda t: np.tanh(complex(t).real / 1e-12), 0.0).examine(1e12)
+    assert (verdict.kind, verdict.measured) == ("right", pytest.approx(1e12, rel=1e-6))
+    assert verdict.step == pytest.approx(np.finfo(float).eps ** (1 / 3) / 100 * 1e-8)
+
+
 @pytest.mark.parametrize("scale", [0.1, 0.01, float(np.float32(0.1))])
 def test_a_step_that_is_there_twice_says_nothing_more(scale: float) -> None:
     """The step for an element of this size is one of the others: no slope between them."""

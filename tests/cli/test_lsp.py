@@ -108,6 +108,8 @@ def test_what_is_wrong_is_said_as_it_is_typed(tmp_path: Path) -> None:
         (found,) = await editor.type("w = [1.0]\nu = [2.0]\nloss = sum(w * w)\nprint(loss)\n")
         assert (found.code, found.severity) == ("W403", 2)
         codes = [d.code for d in await editor.type("x = [1\ny = 2\n")]
+        question = editor.params(lsp.DefinitionParams, 1, 0)
+        assert await editor.client.text_document_definition_async(question) is None
         assert codes and codes[0] == "E101"
         # Columns count units of UTF-16: the sign before the name takes two.
         (found,) = await editor.type("s = '\N{MATHEMATICAL BOLD SMALL X}'; y = zz\n")

@@ -71,6 +71,14 @@ def test_documents_have_them_when_asked(cli):
     assert [unit["kind"] for unit in plan["units"]] == ["kernel"] * len(plan["units"])
 
 
+def test_groups_in_text(cli, tmp_path: Path):
+    (tmp_path / "inside.expr").write_text(INSIDE)
+    out = cli("inside.expr", "--plan").out
+    slope = "sigmoid(w * 3 + 0.5)"
+    assert f"\n#    forward w * 3, w * 3 + 0.5, {slope}, 1 - {slope}, sum(w.grad)\n" in out
+    assert f"\n#    backward (1 - {slope}) ** 2, 1 - {slope}, {slope}, w * 3\n" in out
+
+
 def test_groups_in_documents(cli, tmp_path: Path):
     (tmp_path / "inside.expr").write_text(INSIDE)
     (found,) = documents(cli("inside.expr", "--format", "json", "--plan").out)

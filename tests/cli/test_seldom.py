@@ -222,6 +222,11 @@ def test_streams_that_went_away(monkeypatch: pytest.MonkeyPatch) -> None:
     sign = Sign(Environment(None, None, None, {}), "it", str)
     sign._write("x")
     assert sign.over.is_set()
+    err = Stream(tty=True)
+    sign = Sign(Environment(None, None, err, {"COLUMNS": "20"}), "it " * 10, str)
+    sign.over.set()
+    sign._draw()
+    assert err.getvalue() == "\rit it it it it it …\x1b[K"
     env = Environment(None, None, None, {})
     env.sign = Sign(env, "it", str)
     env.note("said")

@@ -17,7 +17,8 @@ from autodiff_cli.graph.op import OUTPUT, constant
 from autodiff_cli.graph.state import grad_mode
 from autodiff_cli.session import run
 from autodiff_cli.source import Source
-from autodiff_cli.symbolic.expression import expression_of, text
+from autodiff_cli.symbolic.expression import Infix, Name, expression_of, text
+from autodiff_cli.symbolic.forms import Form, infix, times
 from tests.database import called, load
 
 from .conftest import Explain
@@ -110,3 +111,10 @@ def test_no_formula_says_what_it_goes_through(variant: str) -> None:
                 names |= {source: "y"} | dict.fromkeys(filter(None, arrived), "g")
                 shown = expression_of(g, names)
                 assert readable(shown) or source.op.key in BY_THE_CHAIN_RULE, text(shown)
+
+
+def test_a_product_looks_as_its_factors_do() -> None:
+    """Of equally long ways to write a product that with fewer marks is shown."""
+    left, right = Form(3, 1, Name("A", (2,))), Form(4, 2, Name("B", (2,)))
+    assert times(left, right) == Form(8, 3, Infix("mul", left.shown, right.shown))
+    assert infix("add", left, right) == Form(8, 3, Infix("add", left.shown, right.shown))

@@ -178,7 +178,8 @@ def test_every_step_is_there_with_the_numbers_of_the_explanation() -> None:
         np.testing.assert_array_equal(array(step), forward["value"])
     for backward in found["steps"]:
         step = page.one("section", id=f"b{backward['number']}")
-        assert backward["rule"] in step.one("p", _class="rule").text
+        rule = step.one("p", _class="rule")
+        assert rule.text == f"{rule.one('code').text}: {backward['rule']}"
         for row, incoming in zip(rows(step, "arrives"), backward["incoming"], strict=True):
             np.testing.assert_array_equal(array(row), incoming["value"])
         for row, given in zip(rows(step, "gives"), backward["contributions"], strict=True):
