@@ -52,7 +52,11 @@ _KERNELS = {
     "bitwise_left_shift": "lshift_cpu",
     "bitwise_right_shift": "rshift_cpu",
 }
-_KINDS = {"string": "str", "None": "NoneType"}  # of values, where Python has another name
+_KINDS = {
+    "string": "str",
+    "None": "NoneType",
+    "dtype": "torch.dtype",
+}  # of values, where Python has another name
 _SHAPE = r"(\([\d, ]*\))"
 _PARTS = {
     "<shape>": _SHAPE,

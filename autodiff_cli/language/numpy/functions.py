@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,41 +11,42 @@ from ...autograd import calls
 from ...autograd.literals import array_of, has_tensor
 from ...autograd.tensor import Array, Tensor, as_array
 from ...errors import fail, fault
-from ...graph.dtypes import DTYPES
+from ...graph.dtypes import DTYPES, FLOAT64
 from ...graph.params import to_dtype
 from ...graph.state import STATE
 from ..runtime.assertions import all_close
-from ..values.arrays import attribute, dtype_of, made, plain, result
+from ..values.arrays import attribute, dtype_of, given_back, made, plain, result
 from ..values.factories import make_tensor
 from ..values.functions import call_value
+from ..values.numpy_numbers import to_python
 from ..values.operations import truth
 from ..values.values import Builtin
+
+_LIMITS = ("eps", "max", "min", "tiny", "smallest_normal", "resolution", "bits")
 
 
 def finfo(dtype: Any = None) -> Any:
     kind = STATE.default_dtype if dtype is None else to_dtype(dtype)
-    return Info(
-        np.finfo(kind), ("eps", "max", "min", "tiny", "smallest_normal", "resolution", "bits")
-    )
+    return Info(np.finfo(kind), _LIMITS, to_python)
 
 
 def iinfo(dtype: Any) -> Any:
-    return Info(np.iinfo(to_dtype(dtype)), ("max", "min", "bits"))
+    return Info(np.iinfo(to_dtype(dtype)), ("max", "min", "bits"), to_python)
 
 
 class Info:
     """`torch.finfo(dtype)`."""
 
-    __slots__ = ("fields", "source")
+    __slots__ = ("fields", "shown", "source")
 
-    def __init__(self, source: Any, fields: tuple[str, ...]):
+    def __init__(self, source: Any, fields: tuple[str, ...], shown: Callable[[Any], Any]):
         self.source = source
         self.fields = fields
+        self.shown = shown
 
     def get_attribute(self, name: str) -> Any:
         if name in self.fields:
-            value = getattr(self.source, name)
-            return int(value) if isinstance(value, int | np.integer) else float(value)
+            return self.shown(getattr(self.source, name))
         raise fail("E207", f"no field `{name}`", help=f"it has: {', '.join(self.fields)}")
 
     def describe(self) -> str:
@@ -100,7 +102,7 @@ _FUNCTIONS: dict[str, Any] = {
     "transpose": _transpose,
     "squeeze": lambda a, axis=None: attribute(_array(a, copy=False), "squeeze").function(axis),
     "asarray": lambda data, dtype=None, **options: _array(data, dtype, copy=False),
-    "finfo": finfo,
+    "finfo": lambda dtype=FLOAT64: Info(np.finfo(to_dtype(dtype)), _LIMITS, given_back),
     "iinfo": iinfo,
     "allclose": lambda a, b, rtol=1e-5, atol=1e-8, equal_nan=False: allclose(
         _array(a), _array(b), rtol, atol, equal_nan

@@ -9,7 +9,7 @@ from typing import Any
 from ...autograd import calls
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, fault
-from ...graph.dtypes import DTYPES, FLOAT64
+from ...graph.dtypes import FLOAT64
 from ...graph.registry import overloads
 from ...graph.state import STATE
 from ..python.builtins import TYPES
@@ -111,7 +111,9 @@ def _member(path: str) -> Any:
     if STATE.python and name in ARRAY_FUNCTIONS:
         return ARRAY_FUNCTIONS[name]
     if name in NUMPY_DTYPES:
-        return DTYPES[NUMPY_DTYPES[name]]
+        return TYPES[f"numpy.{NUMPY_DTYPES[name]}"]
+    if name in ("integer", "floating", "number", "generic"):
+        return TYPES[f"numpy.{name}"]
     ops = overloads(NUMPY.get(name, name))
     known = name in COMPUTED or name in SAME if STATE.python else bool(ops)
     return Builtin(name, numpy_function(name, ops)) if known else None

@@ -13,7 +13,7 @@ import numpy as np
 from ...autograd import calls
 from ...autograd.tensor import Array, Tensor
 from ...errors import AutodiffError, fail, fault, refused
-from ...graph.dtypes import BOOL, FLOAT16, FLOAT32
+from ...graph.dtypes import BOOL, FLOAT16, FLOAT32, FLOAT64
 from ...graph.params import BindError, check_device, to_int, to_scalar, type_name
 from ...graph.state import STATE
 from ...graph.symbolic_numbers import Aside, Later, Varying, like, whole
@@ -22,7 +22,7 @@ from ..runtime.assignment import delete_attribute
 from ..runtime.attributes import get_attribute, set_attribute
 from ..values.dialect import is_numeric_list, kind_of, misfit
 from ..values.formatting import formatted, in_ascii, represent, text
-from ..values.functions import call_value
+from ..values.functions import call_value, guarded
 from ..values.housekeeping import count_step
 from ..values.iterators import (
     Lazy,
@@ -34,7 +34,7 @@ from ..values.iterators import (
     sorted_values,
     zipped,
 )
-from ..values.numpy_numbers import INTEGERS, NumpyInteger
+from ..values.numpy_numbers import INTEGERS, NUMPY_NUMBERS, NumpyInteger, computed
 from ..values.operations import binary, compare, count_nested, items_of, iterate, pairs_of, truth
 from ..values.providers import from_above
 from ..values.user_classes import DECORATORS, OBJECT, Object, UserClass, special
@@ -196,7 +196,7 @@ def _abs(value: Any) -> Any:
         return operate("abs", value)
     if _tensor_argument((value,)):
         return calls.call("abs", (value,), {})
-    return abs(to_scalar(value))
+    return computed(abs, value) if type(value) in NUMPY_NUMBERS else abs(to_scalar(value))
 
 
 def _pow(base: Any, exponent: Any, mod: Any = None) -> Any:
@@ -453,8 +453,38 @@ _OTHER_KINDS: dict[str, Any] = {
 }
 
 
-def _is_number(dtype: np.dtype, value: Any) -> bool:
-    return type(value) is Array and value.tag == "number" and value.dtype == dtype
+NUMBER_TYPES: tuple[np.dtype, ...] = (FLOAT64, FLOAT32, FLOAT16, *INTEGERS, BOOL)
+
+
+def _numpy_type(dtype: np.dtype) -> TypeName:
+    """`np.float32`: NumPy's type of numbers, which makes them, and arrays of lists."""
+    kind = INTEGERS.get(dtype, np.float64)
+
+    def matches(value: Any) -> bool:
+        if dtype == np.float64 or dtype in INTEGERS:
+            return type(value) is kind
+        return is_numpy_number(value) and value.dtype == dtype
+
+    def make(value: Any = 0) -> Any:
+        made = guarded(dtype.name, dtype.type, [from_above("values.arrays.plain")(value)], {})
+        return from_above("values.arrays.given_back")(made)
+
+    return TypeName(f"numpy.{dtype.name}", matches, make)
+
+
+def is_numpy_number(value: Any) -> bool:
+    """Whether a value is a scalar of NumPy's that is no number of Python's."""
+    return type(value) is Array and value.tag == "number"
+
+
+def _numpy_kind(name: str, letters: str) -> TypeName:
+    """`np.integer`: the numbers of some kinds of dtypes."""
+
+    def matches(value: Any) -> bool:
+        number = type(value) in NUMPY_NUMBERS or is_numpy_number(value)
+        return number and value.dtype.kind in letters
+
+    return TypeName(f"numpy.{name}", matches, None)
 
 
 TENSOR_TYPE = TypeName("torch.Tensor", lambda v: isinstance(v, Tensor) and v.tag is None, None)
@@ -466,12 +496,8 @@ _TYPES = (
     TENSOR_TYPE,
     ARRAY_TYPE,
     instances("bool", bool, lambda value=False: truth(value)),
-    *[instances(f"numpy.{kind.__name__}", kind) for kind in INTEGERS.values()],
+    *map(_numpy_type, NUMBER_TYPES),
     TypeName("int", lambda v: isinstance(v, int) and not isinstance(v, NumpyInteger), _to_int),
-    instances("numpy.float64", np.float64),
-    TypeName("numpy.float32", partial(_is_number, FLOAT32), None),
-    TypeName("numpy.float16", partial(_is_number, FLOAT16), None),
-    TypeName("numpy.bool", partial(_is_number, BOOL), None),
     instances("float", float, _float),
     instances("str", str, lambda value="": text(value), maketrans=_MAKE_TABLE),
     instances("torch.Size", Size, lambda values=(): Size(_int(v) for v in items_of(values))),
@@ -483,6 +509,10 @@ _TYPES = (
     instances("slice", slice, lambda *parts: slice(*parts)),
     instances("torch.dtype", np.dtype),
     instances("torch.device", Device, _device),
+    _numpy_kind("integer", "iu"),
+    _numpy_kind("floating", "f"),
+    _numpy_kind("number", "iuf"),
+    _numpy_kind("generic", "iufb"),
 )
 TYPES: dict[str, TypeName] = {kind.name.removeprefix("torch."): kind for kind in _TYPES}
 _BARE_TYPES = "bool int float str list tuple dict set frozenset slice"

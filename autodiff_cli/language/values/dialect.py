@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import MethodType
 from typing import Any
 
+import numpy as np
+
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, fail, fault
 from .values import Instance, Namespace, is_callable
@@ -20,6 +22,8 @@ def kind_of(value: Any) -> str:
         return f"the function `{value.name}`"
     if value is None:
         return "None"
+    if isinstance(value, np.dtype):
+        return "a dtype"
     if isinstance(value, Instance):
         return f"a {type(value).__name__}"
     if isinstance(value, type):

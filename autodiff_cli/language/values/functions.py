@@ -8,8 +8,6 @@ from sys import getrefcount
 from types import MethodType
 from typing import Any
 
-import numpy as np
-
 from ...autograd import calls
 from ...autograd.forward import moves
 from ...autograd.tensor import Tensor
@@ -194,10 +192,6 @@ def call_value(
     call = getattr(kind, "call", None)
     if call is not None:
         return call(callee, args, kwargs)
-    if isinstance(callee, np.dtype) and len(args) == 1:  # `np.float32(0.1)`
-        plain = from_above("values.arrays.plain")
-        made = guarded(callee.name, callee.type, [plain(args[0])], {})
-        return from_above("values.arrays.given_back")(made)
     help = "write `*` between two factors: `2 * (x + 1)`"
     if isinstance(callee, Namespace):
         help = f"it has: {', '.join(from_above('runtime.names.names_of')(callee))}"

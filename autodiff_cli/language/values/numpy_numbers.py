@@ -23,9 +23,6 @@ class NumpyInteger(int):
     def __neg__(self) -> Any:
         return computed(operator.neg, self)
 
-    def __abs__(self) -> Any:
-        return computed(operator.abs, self)
-
     def __invert__(self) -> Any:
         return computed(operator.invert, self)
 
@@ -55,7 +52,8 @@ def of_numpy(value: Any) -> Any:
 
 def to_python(value: Any) -> Any:
     """A number as Python's own."""
-    return to_numpy(value).item() if type(value) in NUMPY_NUMBERS else value
+    value = to_numpy(value)
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def computed(function: Callable[..., Any], *numbers: Any) -> Any:

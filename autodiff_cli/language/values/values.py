@@ -11,7 +11,7 @@ from types import MethodType
 from typing import Any
 
 from ...errors import AutodiffError, fail
-from ...graph.dtypes import BOOL, FLOAT64, INT64
+from ...graph.dtypes import BOOL, DTYPES, FLOAT64, INT64
 from ...graph.node import Node
 from ...graph.op import CAST, LEAF, OUTPUT, Op
 from ...graph.state import STATE
@@ -179,6 +179,8 @@ class TypeName(Callee):
         self.matches = matches
         self.make = make
         self.dtype = {"bool": BOOL, "int": INT64, "float": FLOAT64}.get(name)
+        if name.startswith("numpy."):
+            self.dtype = DTYPES.get(name.removeprefix("numpy."))
 
 
 def instances(
