@@ -303,10 +303,20 @@ class _Context:
         found = _compared(formula, gradient, names)
         if not found:
             return found
-        moved = _moved([gradient, *names], names)
-        if moved is None:
-            return True
-        return _compared(formula, moved[gradient], {moved[n]: names[n] for n in names})
+        for far in (True, False):  # anywhere, else near where functions are defined
+            moved = _moved([gradient, *names], names, far)
+            if moved is not None and (not far or _is_finite(moved[gradient])):
+                return _compared(formula, moved[gradient], {moved[n]: names[n] for n in names})
+        return True
+
+
+def _is_finite(node: Node) -> bool:
+    try:
+        return bool(np.isfinite(value_of(node)).all())
+    except AutodiffError as error:
+        if error.code == "E508":
+            raise
+        return False
 
 
 def _is_given(node: Node) -> bool:
@@ -321,8 +331,9 @@ def _plain(seeds: Seeds) -> bool:
     return len(seeds) == 1 and seeds[0][1].numel == 1 and bool((value_of(seeds[0][1]) == 1).all())
 
 
-def _moved(nodes: list[Node], named: Container[Node]) -> dict[Node, Node] | None:
-    """The same nodes of other leaves: each value a little off; None where they cannot be made."""
+def _moved(nodes: list[Node], named: Container[Node], far: bool) -> dict[Node, Node] | None:
+    """The same nodes of other leaves: each value another one, or a little off; None where they
+    cannot be made."""
     generator = np.random.default_rng(0)
     made: dict[Node, Node] = {}
 
@@ -338,7 +349,10 @@ def _moved(nodes: list[Node], named: Container[Node]) -> dict[Node, Node] | None
             if node.op in (LEAF, CONSTANT):
                 value = value_of(node)
                 if value.dtype.kind == "f" and node in named:
-                    value = value * generator.uniform(0.9, 1.1, value.shape).astype(value.dtype)
+                    low, high, more = (-1.5, 1.5, 0.3) if far else (0.9, 1.1, 0.0)
+                    by = generator.uniform(low, high, value.shape)
+                    by = value * by + more * generator.standard_normal(value.shape)
+                    value = np.asarray(by, value.dtype)
                 made[node] = constant(value)
             else:
                 made[node] = node.op.apply(list(map(other, node.args)))

@@ -17,6 +17,8 @@ from autodiff_cli.explain.derive import Derived, derive_source
 from autodiff_cli.explain.model import Request
 from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
+from autodiff_cli.symbolic.derivation import Formula
+from autodiff_cli.symbolic.expression import Call, Number
 
 from ..properties.test_programs import SETTINGS
 
@@ -268,3 +270,11 @@ def test_axes_of_one_element() -> None:
         ).tensors
         assert d.verified and not d.lets and values["ours"].shape == values[d.wrt].shape
         np.testing.assert_allclose(values["ours"].value, values[d.wrt].grad, rtol=1e-6)
+
+
+def test_what_holds_only_near_the_inputs_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The slope of `abs` is 1 for these numbers, and for all that are a little off."""
+    one = Call("ones", (Number(2),))
+    monkeypatch.setattr(module, "formulas", lambda *args: [Formula(one, (), 1)])
+    (found,) = derived("x = [1, 2]; loss = sum(abs(x))\n", "x").derivatives
+    assert "sign(x)" in found.text
