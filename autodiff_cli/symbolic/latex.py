@@ -302,6 +302,22 @@ def _call(
         case "sum", (inner, Number(0 | 1 as axis)) if axes_of(inner) == 2:
             label, places = (("i", "i,:"), ("j", ":,j"))[axis]
             return rf"\sum_{{{label}}} {{{latex(inner, ATOM)}}}_{{{places}}}", _SUM
+        case "sum", (inner, Name(axes)) if re.fullmatch(r"\([\d, ]+\)", axes) and axes_of(inner):
+            summed = {int(axis) for axis in re.findall(r"\d+", axes)}
+            letters = ["ijklmn"[i] if i in summed else ":" for i in range(axes_of(inner) or 0)]
+            labels = ",".join(place for place in letters if place != ":")
+            shown = f"{{{latex(inner, ATOM)}}}_{{{','.join(letters)}}}"
+            return rf"\sum_{{{labels}}} {shown}", _SUM
+        case "transpose", (inner, Number(0), Number(1)):
+            return _turned(inner), _POWER
+        case name_, (left, right) if re.fullmatch(r"conv(_transpose)?\dd", name_):
+            marks = ", ".join(f"{key}={value}" for key, value in keywords)
+            below = rf"_{{\text{{{escaped(marks)}}}}}" if marks else ""
+            sign = r"\ast" if "transpose" in name_ else r"\star"  # with the flipped kernel
+            return (
+                f"{latex(left, _PRODUCT + 1)} {sign}{below} {latex(right, _PRODUCT + 1)}",
+                _PRODUCT,
+            )
     head = _FUNCTIONS.get(function) or rf"\operatorname{{{escaped(function)}}}"
     parts = [latex(a) for a in arguments]
     parts += [rf"\text{{{escaped(f'{key}={value}')}}}" for key, value in keywords]
