@@ -6,6 +6,7 @@ import gc
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import inf
 from time import monotonic
 from types import FrameType
 from typing import Any
@@ -16,32 +17,69 @@ from ..outside import DEADLINE, OUTSIDE
 
 REPEATED = 0.5  # seconds between two alarms once the time is over
 SOON = 0.02  # until the next try where the first alarm came at a bad time
+EARLY = 0.001  # that a timer may go off before it is due
 
 
 class Alarm:
-    """Whether the signal is ours, what to say when it comes, and how the program is ended."""
+    """The only timer that there is, shared by the deadline that holds and by the host of the
+    library: when each is due, what to say and how the program is ended, the host's handler."""
 
-    __slots__ = ("end", "limit", "ours", "what")
+    __slots__ = ("again", "due", "end", "host", "host_due", "limit", "ours", "what")
 
     def __init__(self) -> None:
         self.end: Callable[[AutodiffError], None]
-        self.ours = False
-        self.limit = 0.0
+        self.ours = False  # whether the signal is handled here
+        self.due = self.host_due = inf
+        self.again = self.limit = 0.0
         self.what = ""
+        self.host: Any = None
+
+    def set(self) -> None:
+        """The timer goes off when the first of both is due. Ours repeats, in case the first is
+        swallowed where exceptions are ignored."""
+        from signal import ITIMER_REAL, setitimer
+
+        due = min(self.due, self.host_due)
+        seconds = 0.0 if due == inf else max(due - monotonic(), SOON)
+        setitimer(ITIMER_REAL, seconds, self.again if self.due == inf else REPEATED)
 
 
 ALARM = Alarm()
 
 
 def _expired(signum: int, frame: Any) -> None:
+    hosts = monotonic() + EARLY >= ALARM.host_due
     error = out_of_time(ALARM.limit, ALARM.what)
-    ALARM.end(error)
+    if not hosts:
+        ALARM.end(error)
     if delicate(frame):
         from signal import ITIMER_REAL, setitimer
 
         setitimer(ITIMER_REAL, SOON, REPEATED)
+    elif hosts:
+        _tell_the_host(signum, frame)
     else:
         raise error
+
+
+def _tell_the_host(signum: int, frame: Any) -> None:
+    import signal
+
+    ALARM.host_due = monotonic() + ALARM.again if ALARM.again else inf
+    ALARM.set()
+    if ALARM.host == signal.SIG_DFL:
+        signal.signal(signum, signal.SIG_DFL)
+        signal.raise_signal(signum)
+    elif callable(ALARM.host):
+        ALARM.host(signum, frame)
+
+
+def told_the_host(error: BaseException) -> bool:
+    """Whether the host's own handler raised this."""
+    from traceback import walk_tb
+
+    frames = (frame for frame, _ in walk_tb(error.__traceback__))
+    return any(frame.f_code is _tell_the_host.__code__ for frame in frames)
 
 
 def go_on_after(error: AutodiffError) -> None:
@@ -84,39 +122,39 @@ def alarms() -> Iterator[None]:
         return
     import signal
 
-    before = signal.signal(signal.SIGALRM, _expired)
+    rest, ALARM.again = signal.getitimer(signal.ITIMER_REAL)
+    ALARM.host_due = monotonic() + rest if rest else inf
+    ALARM.host = signal.signal(signal.SIGALRM, _expired)
     ALARM.ours = True
     try:
         yield
     finally:
         ALARM.ours = False
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGALRM, ALARM.host)
+        ALARM.host = None
 
 
 @contextmanager
 def deadline(seconds: float | None, what: str = "--timeout") -> Iterator[None]:
-    """Raise E508 when the time is over. A timer that was set before goes on afterwards; inside of
-    a deadline that comes sooner, that one holds."""
+    """Raise E508 when the time is over. A timer that was set before goes on, and goes off when it
+    is due; inside of a deadline that comes sooner, that one holds."""
     if seconds is None or not _possible():
         yield
         return
-    from signal import ITIMER_REAL, getitimer, setitimer
-
     from ..graph.state import STATE
 
-    if ALARM.ours and 0 < getitimer(ITIMER_REAL)[0] <= seconds:
-        yield
-        return
-    ALARM.end = STATE.end
-    before = ALARM.limit, ALARM.what, OUTSIDE.seconds[DEADLINE]
     with alarms():
-        ALARM.limit, ALARM.what = float(seconds), what
-        # It repeats, in case the first is swallowed where exceptions are ignored.
-        began = monotonic()
-        rest, again = setitimer(ITIMER_REAL, seconds, REPEATED)
-        OUTSIDE.seconds[DEADLINE] = monotonic() + seconds
+        due = monotonic() + seconds
+        if ALARM.due <= due:
+            yield
+            return
+        before = ALARM.due, ALARM.limit, ALARM.what, OUTSIDE.seconds[DEADLINE]
+        ALARM.end = STATE.end
+        ALARM.due, ALARM.limit, ALARM.what = due, float(seconds), what
+        OUTSIDE.seconds[DEADLINE] = due
+        ALARM.set()
         try:
             yield
         finally:
-            setitimer(ITIMER_REAL, rest and max(rest - (monotonic() - began), SOON), again)
-            ALARM.limit, ALARM.what, OUTSIDE.seconds[DEADLINE] = before
+            ALARM.due, ALARM.limit, ALARM.what, OUTSIDE.seconds[DEADLINE] = before
+            ALARM.set()

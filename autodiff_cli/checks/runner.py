@@ -22,7 +22,7 @@ from ..source import Source
 from . import expectations, snapshots
 from .collect import arrays_beside, leads_out, matches
 from .comments import Directives, Expectation, read_comments
-from .deadline import deadline
+from .deadline import deadline, told_the_host
 from .gradients import gradient_items
 from .model import ERROR, FAILED, SKIPPED, XFAILED, FileResult, Item, Settings
 from .watched import Watched
@@ -63,6 +63,8 @@ def check_source(source: Source, settings: Settings, path: str | None = None) ->
     except MemoryError:
         _internal(result, out_of_memory("checking"))
     except Exception as error:
+        if told_the_host(error):
+            raise
         failure = crashed(error)
         if failure.message.startswith("internal error: AssertionError: vjp of "):
             failure.amend(code="E602", message=f"a backward rule is wrong: {error}")

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -360,6 +361,41 @@ def test_signals_and_limits_are_the_hosts() -> None:
         endless()
 
 
+ENDLESS = "i = 0\nwhile True:\n    i = i + 1"
+
+
+class Late(Exception):
+    """What the host's handler raises."""
+
+
+def test_the_hosts_alarm_goes_off_in_time() -> None:
+    """pytest-timeout ends a test in the middle of a check; a timer that only ticks goes on."""
+    calls: list[float] = []
+
+    def tick(number: int, frame: Any) -> None:
+        calls.append(time.monotonic())
+
+    def late(number: int, frame: Any) -> None:
+        raise Late
+
+    before = signal.signal(signal.SIGALRM, late)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        began = time.monotonic()
+        with pytest.raises(Late):
+            ad.check(ENDLESS, timeout=60, max_steps=10**12)
+        assert time.monotonic() - began < 30
+        signal.signal(signal.SIGALRM, tick)
+        signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
+        with pytest.raises(ad.CheckFailed, match="E508"):
+            ad.check(ENDLESS, timeout=1.5, max_steps=10**12)
+        assert len(calls) > 2
+        assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] <= 0.1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 INTERRUPTED = """
 import signal
 import autodiff_cli as ad
@@ -381,9 +417,8 @@ def test_an_interrupt_reaches_the_caller() -> None:
 
 
 def test_timeouts() -> None:
-    text = "i = 0\nwhile True:\n    i = i + 1"
     with pytest.raises(ad.AutodiffError, match="timeout=") as caught:
-        ad.run(text, isolate=True, timeout=1, max_steps=10**12)
+        ad.run(ENDLESS, isolate=True, timeout=1, max_steps=10**12)
     assert caught.value.code == "E508"
     f = ad.value("while x > 0:\n    x = x + 1\ny = x * 2", timeout=1,
                  max_steps=10**12)  # fmt: skip
@@ -392,7 +427,7 @@ def test_timeouts() -> None:
         f(x=1.0)
     assert f(x=-2.0) == -4
     with pytest.raises(ad.CheckFailed, match="E508"):
-        ad.check(text, timeout=0.1, max_steps=10**12)
+        ad.check(ENDLESS, timeout=0.1, max_steps=10**12)
 
 
 # -- notebooks and types ---------------------------------------------------------------------------
