@@ -30,6 +30,7 @@ PAGE = TEXT + 2 * KEPT
 
 ALLOWANCE = 512 << 20  # bytes for the libraries, for what they need meanwhile, and for the report
 EACH_CPU = 64 << 20  # bytes of a thread of BLAS
+MUCH = 128 << 20  # bytes that a process needs for itself, and programs may leave behind
 RELIEF = 64 << 20  # bytes to say that memory ran out
 
 STACK = (-6, -11)  # SIGABRT and SIGSEGV: what Python does when the C stack is full
@@ -97,8 +98,16 @@ class Outside:
 
     def bound(self, size: int) -> None:
         """Bound the memory of the process, for a program that may have `size` bytes: beyond it
-        Python raises MemoryError."""
-        if self.watched and size != self.bounded:
+        Python raises MemoryError. What the programs before it left in cycles is let go."""
+        if not self.watched:
+            return
+        from resource import RUSAGE_SELF, getrusage
+
+        if getrusage(RUSAGE_SELF).ru_maxrss << 10 > MUCH and data_of("self") > self.base + MUCH:
+            import gc
+
+            gc.collect()
+        if size != self.bounded:
             self.bounded = size
             self._allow(size)
 

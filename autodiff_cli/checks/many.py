@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from ..crash import crashed
 from ..ended import death, explained, stubborn
 from ..engine.threads import WORKERS
 from ..errors import AutodiffError, Exit
@@ -186,5 +187,6 @@ def _work(connection: Any) -> None:
                 connection.send(check_file(*connection.recv()))
             except (EOFError, OSError):
                 return
-            except Exception:  # the code of a traceback is that of OpenBLAS
+            except Exception as error:  # the code of a traceback is that of OpenBLAS
+                crashed(error)
                 os._exit(Exit.INTERNAL)

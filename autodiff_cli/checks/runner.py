@@ -18,6 +18,7 @@ from ..graph.state import STATE, own_state
 from ..language.errors.exhaustion import out_of_memory
 from ..language.program.report import Options, Report
 from ..language.syntax.decode import decode
+from ..outside import OUTSIDE
 from ..source import Source
 from . import expectations, snapshots
 from .collect import arrays_beside, leads_out, matches
@@ -33,6 +34,7 @@ MAX_FILE = 1 << 26
 def check_file(path: str, settings: Settings) -> FileResult:
     """Everything about one file of the disk."""
     started = time.perf_counter()
+    OUTSIDE.bound(settings.max_memory)
     try:
         with open(path, "rb") as file:
             data = file.read(MAX_FILE + 1)

@@ -161,6 +161,8 @@ def size(g: Any) -> str:
     """How large a gradient is."""
     if g.size == 1:
         return f"it is {float(g.reshape(())):.6g}"
+    if not g.size:
+        return "it has no elements"
     norm = float(np.linalg.norm(g.astype(np.float64).ravel()))
     return f"its norm is {norm:.6g}, its largest element {float(np.abs(g).max()):.6g}"
 
