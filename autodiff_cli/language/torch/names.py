@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...autograd import gradients, printing
+from ...autograd.handles import wrap_view
 from ...autograd.tensor import Array, Tensor
 from ...errors import fault
 from ...graph.dtypes import DTYPES, is_float, result_dtype
@@ -196,12 +197,18 @@ PARAMETER_TYPE = TypeName(
     "torch.nn.parameter.Parameter", lambda v: isinstance(v, Tensor) and v.is_parameter, parameter
 )
 
+
+def _variable(data: Any, requires_grad: Any = False, volatile: Any = False) -> Tensor:
+    """`Variable(x)`: a leaf that shares the memory of a tensor."""
+    if not isinstance(data, Tensor):
+        raise fault("E208 what-tensors", kind_of(data), what="data")
+    shared = wrap_view(F.detach(data.looked_at), data)
+    shared.set_requires_grad(truth(requires_grad))
+    return shared
+
+
 VARIABLE_TYPE = TypeName(
-    "torch.autograd.variable.Variable",
-    lambda v: isinstance(v, Tensor),
-    lambda data, requires_grad=False, volatile=False: (
-        make_tensor(data, requires_grad=requires_grad) if truth(requires_grad) else data
-    ),
+    "torch.autograd.variable.Variable", lambda v: isinstance(v, Tensor), _variable
 )
 
 TORCH: dict[str, Any] = {

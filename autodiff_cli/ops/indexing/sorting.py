@@ -12,7 +12,7 @@ from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.shapes import count
 from ...graph.strides import like_input
-from ..kernels.rules import no_derivative
+from ..kernels.rules import no_derivative, refuse_bools
 
 
 def _argsort(x, dim, descending, stable):
@@ -103,6 +103,7 @@ def sort(input: Tensor, dim: Dim = -1, descending: bool = False, stable: bool | 
 )
 def topk(input: Tensor, k: int, dim: Dim = -1, largest: bool = True, sorted: bool = True):
     """The `k` largest (or smallest) elements along `dim` in order, and their indices."""
+    refuse_bools("topk", input)
     size = input.shape[dim] if input.shape else 1
     if not 0 <= k <= size:
         raise fault("E308 topk-along-dim-shape", k, dim, input, size)

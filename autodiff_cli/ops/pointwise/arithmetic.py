@@ -135,6 +135,7 @@ def sub_scaled(input: Tensor, other: Tensor, *, alpha: Scalar):
     grad_fn=lambda input, other, alpha: "RsubBackward1" if other.weak else "RsubBackward0",
     samples=[S(t(2, 3), t(3)), S(t(2), 1.0, alpha=2)],
     counterpart="rsub",
+    method=False,
     phrase="the second side gets the upstream gradient, the first its negative",
 )
 def rsub(input: Tensor, other: Tensor, alpha: Scalar = 1):

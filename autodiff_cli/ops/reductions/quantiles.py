@@ -11,7 +11,7 @@ from ...graph.op import cast, known, number, value_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, t
 from ...graph.shapes import reduced_shape
-from ..kernels.rules import picked, require_float, shared_by_equal
+from ..kernels.rules import picked, refuse_bools, require_float, shared_by_equal
 
 # -- order statistics ------------------------------------------------------------------------------
 
@@ -149,6 +149,7 @@ def kth_place(input: Tensor, k: int, dim: Dim):
 )
 def kthvalue(input: Tensor, k: int, dim: Dim = -1, keepdim: bool = False):
     """The `k`-th smallest element along `dim` (from 1) and its index."""
+    refuse_bools("kthvalue", input)
     size = input.shape[dim] if input.shape else 1
     if not 1 <= k <= size:
         raise fault("E308 kthvalue-along-dim-shape", k, dim, input, size)
