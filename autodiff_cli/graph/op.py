@@ -303,10 +303,7 @@ class Op(Declared):
             check_size(shape, dtype)
         needs = x.requires_grad and STATE.grad and self.vjp_rule is not None and dtype.kind == "f"
         args = (x,)
-        node = Node(self, args, args, shape, dtype, needs)
-        if self.eager and known(node):
-            value_of(node)
-        return node
+        return Node(self, args, args, shape, dtype, needs)
 
     def _apply_pointwise(self, bound: list[Any]) -> Node:
         positions = self.tensor_params
@@ -341,10 +338,7 @@ class Op(Declared):
         if shape:
             check_size(shape, dtype)
         needs = dtype.kind == "f" and self._recorded(inputs)
-        node = Node(self, args, inputs, shape, dtype, needs)
-        if self.eager and known(node):
-            value_of(node)
-        return node
+        return Node(self, args, inputs, shape, dtype, needs)
 
     def _common_dtype(self, bound: list[Any]) -> np.dtype:
         """The dtype that promoting operands meet in; the common cases without the general rule."""

@@ -110,9 +110,7 @@ def _transformed(count: Any, prob: Any, kind: Any, stream: Generator) -> Any:
         k = kind(math.floor((2 * a / inside + b) * u + c)) if inside > 0 else kind(-1)
         if k < 0 or k > count:
             continue
-        if inside >= 0.07 and v <= limit:
-            return k
-        if v <= 0:
+        if (inside >= 0.07 and v <= limit) or v <= 0:
             return k
         v = kind(math.log(v * alpha / (a / (inside * inside) + b)))
         bound = (

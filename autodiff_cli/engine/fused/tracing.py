@@ -60,8 +60,6 @@ def result_dtype(function: Callable[..., Any], dtypes: tuple[np.dtype, ...]) -> 
     if found is None:
         with np.errstate(all="ignore"):
             result = function(*[np.ones(1, dtype) for dtype in dtypes])
-        if not isinstance(result, np.ndarray):
-            raise Untraceable
         found = _DTYPES[key] = result.dtype
     return found
 
@@ -135,11 +133,8 @@ class StandIn(NDArrayOperatorsMixin):
     def __getattr__(self, name: str) -> Any:
         raise Untraceable
 
-    def __bool__(self) -> bool:
-        raise Untraceable
-
-    def __iter__(self) -> Any:
-        raise Untraceable
+    __bool__: Any = None  # what asks is not traced
+    __iter__: Any = None
 
 
 def trace(
