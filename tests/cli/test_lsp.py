@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
+import keyword
 import re
 import subprocess
 import sys
+import tokenize
 from collections.abc import Awaitable, Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -282,6 +286,52 @@ def test_every_place_is_the_name_that_stands_there() -> None:
         found = list(meanings(path.read_text("utf-8")))
         assert found
         assert all(shown == name for shown, name in found), path
+
+
+NAMED = """\
+import torch
+from math import sqrt as root, floor
+class Model(torch.nn.Module):
+    size = 3
+    def __init__(self, width=size):
+        super().__init__()
+        self.width = width
+    def forward(self, given, *more, **rest):
+        global count
+        count = count + 1
+        def inner():
+            nonlocal given
+            given = given * 2
+        inner()
+        return given, more, rest
+count = 0
+try:
+    model = Model(width=2)
+    first, *others = model(torch.ones(2))
+except ValueError as wrong:
+    print(wrong, root(2), floor(2.5))
+except (TypeError, KeyError):
+    pass
+squares = [item * item for item in range(count) if item]
+if (last := len(squares)) > 1:
+    del squares[0], last
+with torch.no_grad() as mode:
+    lowest = min(squares, key=lambda item: -item)
+"""
+
+
+def test_every_name_of_a_program_has_its_place() -> None:
+    """All names that Python's tokenizer finds, but attributes."""
+    tokens = list(tokenize.generate_tokens(io.StringIO(NAMED).readline))
+    starts = [0, *(at + 1 for at, sign in enumerate(NAMED) if sign == "\n")]
+    wanted = {
+        (starts[token.start[0] - 1] + token.start[1], token.string)
+        for before, token in pairwise(tokens)
+        if token.type == tokenize.NAME and not keyword.iskeyword(token.string)
+        if before.string != "." and token.string not in ("math", "sqrt", "key")
+    }
+    found = {(place.span.start, place.span.text) for place in places(parse(Source(NAMED)))}
+    assert found == wanted
 
 
 def kinds_of(text: str) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...autograd.tensor import Tensor
 from ...errors import fault
@@ -121,12 +121,10 @@ class _Passing(Call):
         with grad_mode(STATE.grad):
             return tuple(g and g.node for g in self.hook(grads))
 
-    def changes(self, given: list[Tensor | None]) -> tuple[Any, ...]:
-        return tuple(given)
-
 
 class _Function:
     name = "BackwardHookFunction"
+    flat: ClassVar[dict[str, Any]] = {}  # no `jvp`, as in PyTorch
 
 
 def _passed(values: list[Any], hook: Any) -> list[Any]:

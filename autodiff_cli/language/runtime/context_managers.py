@@ -195,9 +195,9 @@ def context_manager(function: Any) -> Any:
                     steps.throw(error)  # where the generator yielded
                 except StopIteration:
                     return True
-                return False
+                raise fault("E208 generator-didn-t-stop", " after throw()")
             for _ in steps:
-                raise fault("E208 generator-didn-t-stop")
+                raise fault("E208 generator-didn-t-stop", "")
             return False
 
         return Manager(function.name, enter, leave, lambda: make(*args, **kwargs))

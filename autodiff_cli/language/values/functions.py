@@ -218,9 +218,7 @@ def _decorated(mode: GradMode, args: list[Any]) -> Any:
             STATE.grad = mode.before.pop()
         args[0].wrappers.append(mode)
         return args[0]
-    if not args:
-        return mode
-    if len(args) > 1 or not callable(args[0]):
+    if len(args) != 1 or not callable(args[0]):
         raise fault("E208 mode-decorates-functions", mode=mode)
 
     def run(*values: Any, **named: Any) -> Any:
