@@ -91,7 +91,8 @@ def try_steps(
             try:
                 return (yield from answers[chosen](scope))
             finally:
-                STATE.handled.pop()
+                if STATE.handled[-1:] == [error]:  # else the generator was let go
+                    STATE.handled.pop()
                 handlers.leave(chosen, scope)
         return signal if signal is not None else (yield from orelse(scope))
 

@@ -22,9 +22,10 @@ from .values import Builtin, TypeName, has
 class Lazy:
     """An iterator of the program: a generator, `zip(...)`, `iter(x)` ... `of`: the values that it
     goes through and does nothing else. `modes`: of the body of a function, the grad mode that each
-    of its steps runs in. `function`: whose generator it is."""
+    of its steps runs in. `function`: whose generator it is. `handled`: the exceptions that it
+    handles while it waits."""
 
-    __slots__ = ("function", "modes", "name", "of", "source")
+    __slots__ = ("function", "handled", "modes", "name", "of", "source")
 
     def __init__(
         self,
@@ -34,6 +35,7 @@ class Lazy:
         modes: list[bool] | None = None,
         function: str = "",
     ):
+        self.handled: list[AutodiffError] = []
         self.modes = modes
         self.name = name
         self.function = function
@@ -90,9 +92,12 @@ class Lazy:
         if STATE.depth >= STATE.max_depth:
             raise fault("E507 iterators-nested-more-levels", STATE.max_depth)
         STATE.depth += 1
-        before = STATE.grad
+        before, handled = STATE.grad, STATE.handled
         if self.modes:
             STATE.grad = self.modes[0]
+        if self.handled:
+            STATE.handled = handled + self.handled
+        count = len(handled)
         try:
             return step(*args)
         except ValueError as error:
@@ -101,6 +106,9 @@ class Lazy:
             raise fault("E208 generator-already-executing") from None
         finally:
             STATE.depth -= 1
+            self.handled = STATE.handled[count:]
+            STATE.handled = handled
+            del handled[count:]
             if self.modes:
                 STATE.grad = before
 
