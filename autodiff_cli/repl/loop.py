@@ -23,7 +23,7 @@ from ..language.syntax.parser import is_incomplete
 from ..language.values.values import Namespace
 from ..outside import OUTSIDE
 from ..render.diagnostics import render
-from ..render.text import complaint, for_encoding, tamed
+from ..render.text import broken, complaint, for_encoding, tamed
 from ..render.values import Look
 from ..source import Source
 from ..suggest import suggest
@@ -281,7 +281,10 @@ class Loop:
         )  # fmt: skip
 
     def say(self, text: str) -> None:
-        """A line of output."""
+        """A line of output, or several; on a terminal long ones are broken between words."""
+        width = self.around.message_width()
+        if width is not None and "\x1b" not in text:
+            text = "\n".join(piece for line in text.split("\n") for piece in broken(line, width))
         self.show(text + "\n")
 
     def printed(self, text: str) -> None:

@@ -123,7 +123,9 @@ class _Builder:
             left, right = node.inputs
             if key == "pow" and right.op is CONSTANT and not right.shape and right.value == 1:
                 return self.build(left, depth)
-            return Infix(key, self.build(left, depth + 1), self.build(right, depth + 1))
+            return _without_sign(
+                Infix(key, self.build(left, depth + 1), self.build(right, depth + 1))
+            )
         if key == "neg":
             return Negative(self.build(node.inputs[0], depth + 1))
         if key == "reciprocal":
@@ -177,6 +179,15 @@ class _Builder:
 
     def _call(self, node: Node, depth: int) -> Call:
         return call_of(node, lambda part: self.build(part, depth + 1))
+
+
+def _without_sign(sum: Infix) -> Infix:
+    """`1 - y * y` for `1 + -y * y`."""
+    right = sum.right
+    negative = isinstance(right, Infix) and isinstance(right.left, Negative)
+    if sum.key == "add" and negative and right.key in ("mul", "div"):
+        return Infix("sub", sum.left, right._replace(left=right.left.inner))
+    return sum
 
 
 def filled(value: Any, shape: Shape) -> Call:

@@ -56,7 +56,7 @@ I = "i = tensor([[2, 0], [1, 1]])\n"
 SINGLE = "x = tensor([0.5, -1.0], dtype=float32, requires_grad=True)\n"
 # Ops whose rules are made of what no program can call: how that is written in PyTorch's words.
 WRITTEN = {
-    SINGLE + "y = tanh(x)\n": "g(y) * (1 + -y * y)",
+    SINGLE + "y = tanh(x)\n": "g(y) * (1 - y * y)",
     X + "y = x[1]\n": "select_scatter(zeros(2, 3), g(y), 0, 1)",
     X + "y = x[:, 1:]\n": "slice_scatter(zeros(2, 3), g(y), 1, 1, None, 1)",
     X + "y = diagonal(x, 1)\n": "diagonal_scatter(zeros(2, 3), g(y), 1, 0, 1)",

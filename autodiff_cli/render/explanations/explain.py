@@ -7,8 +7,8 @@ its formula stands below it.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,9 @@ NARROW = 40
 ROOMY = 60
 LONGEST_NAME = 16  # longer ones are not aligned
 
+MOST, EDGE = 40, 12  # parts of a grouped explanation that are all shown; else so many at each end
+
+P = TypeVar("P")
 Piece = tuple[str, str]
 Row = list[Piece]
 Block = list[Row]
@@ -65,8 +68,12 @@ def blocks(found: Explanation, style: Style) -> Iterator[Block]:
         opening += sheet.seeds()
     if opening:
         yield opening
-    for step in found.steps:
-        yield [*sheet.place(step, style.lines), *sheet.step(step)]
+    for step in sheet.ends(found.steps):
+        yield (
+            [*sheet.place(step, style.lines), *sheet.step(step)]
+            if step
+            else sheet.left(found.steps)
+        )
     if found.totals and not style.symbolic:
         yield [[("total", HEAD)], *sheet.totals(found.totals)]
     if found.check is not None and not style.symbolic:
@@ -90,6 +97,17 @@ class _Sheet:
         self.names = max((w for w in widths if w <= LONGEST_NAME), default=0)
         self.steps_column, self.steps_notes = self._columns()
 
+    def ends(self, parts: Sequence[P]) -> list[P | None]:
+        """The first and the last of many, with None between them; all of `--all`."""
+        if len(parts) <= MOST or not self.found.grouped:
+            return list(parts)
+        return [*parts[:EDGE], None, *parts[-EDGE:]]
+
+    def left(self, parts: Sequence[Any], indent: int = 2) -> Block:
+        """What stands for those between the ends."""
+        mark = "…" if self.look.unicode else "..."
+        return [[(" " * indent + f"{mark} {len(parts) - 2 * EDGE} more (--all)", DIM)]]
+
     # -- parts --------------------------------------------------------------------------------
 
     def forward(self, values: tuple[Forward, ...]) -> Block:
@@ -103,7 +121,10 @@ class _Sheet:
         ]  # fmt: skip
         column = max([FORWARD_COLUMN, *self._labels(entries, 2)])
         rows: Block = []
-        for f, entry in zip(values, entries, strict=True):
+        for f, entry in zip(self.ends(values), self.ends(entries), strict=True):
+            if f is None or entry is None:
+                rows += self.left(values)
+                continue
             lines = self._entry(entry, self.indent, column, self._notes(entries))
             lines[0][0] = ("  " + str(f.number).rjust(self.digits) + "  ", DIM)
             rows += lines
@@ -170,8 +191,10 @@ class _Sheet:
                     " " * self.inner, f"g({printable(incoming.name)})", incoming.value, note
                 )
         entries = [self._contribution(c) for c in step.contributions]
-        for entry in self._aligned(entries):
-            rows += self._entry(entry, self.inner, self.steps_column, self.steps_notes)
+        for entry in self.ends(self._aligned(entries)):
+            rows += self.left(entries, self.inner) if entry is None else self._entry(
+                entry, self.inner, self.steps_column, self.steps_notes
+            )  # fmt: skip
         return rows
 
     def totals(self, totals: tuple[Total, ...]) -> Block:
@@ -181,7 +204,10 @@ class _Sheet:
         width = max(len(n) for n in names) if max(map(len, names)) <= 20 else 0
         texts = [self._inline(t.value) for t in totals]
         wide = max((len(t) for t in texts if t is not None and len(t) < 40), default=0)
-        for total, name in zip(totals, names, strict=True):
+        for total, name in zip(self.ends(totals), self.ends(names), strict=True):
+            if total is None or name is None:
+                rows += self.left(totals)
+                continue
             note = added(total).strip(" ()")
             rows += self._assigned("  ", pad(name, width), total.value, note, wide, total=True)
         return rows
