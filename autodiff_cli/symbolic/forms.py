@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ..graph.node import Shape
@@ -200,6 +201,7 @@ def literal(value: float) -> Number:
     return Number(int(value) if abs(value) < 1e15 and value == int(value) else value)
 
 
+@lru_cache(4096)
 def fraction(number: float) -> tuple[float, float]:
     """1/3 as a fraction, 0.25 as the number that it is."""
     if len(repr(number)) <= 8 or not 1e-6 < abs(number) < 1e6:

@@ -25,6 +25,8 @@ LETTERS = {
     "softmax": "p", "sigmoid": "p", "sub": "r", "tanh": "t", "inv": "M", "norm": "s", "sum": "s",
     "exp": "e", "outer": "M", "diag": "M", "solve": "u",
 }  # fmt: skip
+FREE = (Name, Number, Listed)
+UNNAMED = (Transposed, Negative, Listed)
 SPARE = ("u", "v", "w", "z", "h", "q", "a", "b", "c", "d", *map("t{}".format, range(1, 99)))
 
 
@@ -34,7 +36,7 @@ def cost_of(shown: Any) -> int:
 
 
 def _own_cost(shown: Any) -> int:
-    if isinstance(shown, Name | Number | Listed):
+    if type(shown) in FREE:
         return 0
     return int(not (isinstance(shown, Negative) and leads_with_number(shown.inner)))
 
@@ -99,7 +101,7 @@ def _repeated(shown: Any) -> Any:
 
     def count(part: Any) -> int:
         cost = _own_cost(part) + sum(map(count, parts(part)))
-        if cost >= 1 and not isinstance(part, Transposed | Negative | Listed):
+        if cost >= 1 and type(part) not in UNNAMED:
             counts[part] += 1
             costs[part] = cost
         return cost
@@ -116,8 +118,13 @@ def _repeated(shown: Any) -> Any:
 
 def parts(shown: Any) -> list[Any]:
     """The expressions that are fields of one, or stand in a field."""
-    fields = (field if type(field) is tuple else (field,) for field in shown)
-    return [part for field in fields for part in field if type(part) in KINDS]
+    found = []
+    for field in shown:
+        if type(field) in KINDS:
+            found.append(field)
+        elif type(field) is tuple:
+            found += [part for part in field if type(part) in KINDS]
+    return found
 
 
 def _replaced(shown: Any, part: Any, by: Any) -> Any:
