@@ -191,6 +191,7 @@ def written(to: str) -> dict[str, str]:
         path.name: (path.read_text(), path.name) for path in SAMPLES
         if path.suffix in (".expr", ".py")
     }  # fmt: skip
+    texts["split"] = "x = [1, 2, 3]; p, q = split(x, [1, 2]); loss = sum(p * q**2)", "a.expr"
     for case in BACKWARD:
         texts[case["id"].replace(" ", "-")] = case["source"], "program.py"
     for i, (order, wrt, loss, _) in enumerate(CASES):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate, combinations_with_replacement
 from itertools import combinations as choose
-from itertools import combinations_with_replacement
 from math import comb
 
 import numpy as np
@@ -219,7 +219,11 @@ def _pieces(sizes, input, dim):
 
 
 def _cut(x, sizes, dim):
-    return tuple(np.split(x, np.cumsum(sizes)[:-1], dim)) if len(sizes) > 1 else (x,) * len(sizes)
+    return (
+        tuple(np.split(x, list(accumulate(sizes))[:-1], dim))
+        if len(sizes) > 1
+        else (x,) * len(sizes)
+    )
 
 
 def _split_ops(prefix: str, options: dict[str, Any]) -> None:
