@@ -88,8 +88,8 @@ def look_at(tensor: Tensor, source: Any) -> Tensor:
     """`x.set_(y)`: look at the memory of another tensor."""
     other = as_given("set_", source)
     if other.dtype != tensor.dtype:
-        words = SCALAR_NAMES[other.dtype.name], SCALAR_NAMES[tensor.dtype.name]
-        raise fault("E307 set-other-dtype", other, tensor, *words)
+        theirs, own = SCALAR_NAMES[other.dtype.name], SCALAR_NAMES[tensor.dtype.name]
+        raise fault("E307 set-other-dtype", other, tensor, theirs, own)
     tensor.become_view(wrap_view(F.data_alias(other.node), other), True)
     return tensor
 
