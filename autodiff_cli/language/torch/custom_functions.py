@@ -62,9 +62,10 @@ class Context:
 
     def check_saved(self) -> None:
         """Told of by the call of `apply`, as in PyTorch."""
-        for tensor in self.saved:
+        for at, tensor in enumerate(self.saved):
             if tensor is not None and not isinstance(tensor, Tensor):
-                raise fault("E409 save_for_backward-takes-tensors", kind_of(tensor))
+                kind = type(tensor).__name__
+                raise fault("E409 save_for_backward-takes-tensors", kind_of(tensor), at, kind)
 
     def finish(self, node: Node | None, replaced: dict[int, Tensor]) -> None:
         """The call is over: saved results are those that the program got."""
