@@ -5,6 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 
 
+def shortened(text: str, most: int) -> str:
+    """`text`, or its start with three dots, of at most `most` characters."""
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
 class Source:
     """One piece of program text.
 

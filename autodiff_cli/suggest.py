@@ -102,6 +102,16 @@ def files_like(path: str) -> list[str]:
     return [os.path.join(folder, other) for other in suggest(name, beside, 1)]
 
 
+def free_name(wanted: str, taken: set[str]) -> str:
+    """A name that is not taken yet: `wanted`, or with a number behind it; it is taken then."""
+    found, count = wanted, 1
+    while found in taken:
+        count += 1
+        found = f"{wanted}_{count}"
+    taken.add(found)
+    return found
+
+
 def meant_file(path: str) -> list[str]:
     """The line of help that offers it."""
     return did_you_mean(files_like(path))

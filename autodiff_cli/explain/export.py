@@ -18,6 +18,7 @@ import numpy as np
 from ..graph.node import Node
 from ..graph.op import LEAF, value_of
 from ..graph.walk import SEQUENCE, bodies, walk
+from ..suggest import free_name
 from ..transform.numpy_source import Graph, NumpySource, array_text, is_given
 from ..transform.torch_source import Made, TorchSource
 
@@ -175,15 +176,10 @@ class Exported:
         called: dict[Node, str] = {}
         for node in (*inputs, *names):
             if node not in called and (node in inputs or not is_given(node)):
-                name = base = re.sub(r"\W+", "_", names.get(node, "leaf")).strip("_") or "value"
-                if keyword.iskeyword(base) or base[0].isdigit():
-                    base = name = f"{base}_"
-                count = 1
-                while name in taken:
-                    count += 1
-                    name = f"{base}_{count}"
-                taken.add(name)
-                called[node] = name
+                name = re.sub(r"\W+", "_", names.get(node, "leaf")).strip("_") or "value"
+                if keyword.iskeyword(name) or name[0].isdigit():
+                    name += "_"
+                called[node] = free_name(name, taken)
         return called, inputs
 
     def _arrays(

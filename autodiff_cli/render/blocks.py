@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..suggest import free_name
 from .document import enveloped
 from .files import store_arrays
 from .plain import gradient, painted
@@ -54,13 +55,7 @@ def statement_names(found: Derivatives) -> dict[tuple[str, str], str]:
     for key in found.blocks:
         pair = found.kind == "hessian" and found.part == "full"
         parts = key if pair else key[1:]
-        name = wanted = "_".join([head, *map(identifier, parts)])
-        count = 1
-        while name in taken:
-            count += 1
-            name = f"{wanted}_{count}"
-        taken.add(name)
-        names[key] = name
+        names[key] = free_name("_".join([head, *map(identifier, parts)]), taken)
     return names
 
 

@@ -18,6 +18,7 @@ from ..graph.node import Node
 from ..graph.op import Op, constant, leaf
 from ..graph.params import BindError
 from ..graph.samples import T
+from ..source import shortened
 from .expression import expression_of, text
 
 MAX_LENGTH = 400
@@ -62,8 +63,7 @@ def value_of_composite(op: Op) -> str:
 
 
 def _line(node: Node, names: dict[Node, str], head: str = "") -> str:
-    line = head + text(expression_of(node, names))
-    return line if len(line) <= MAX_LENGTH else line[: MAX_LENGTH - 3] + "..."
+    return shortened(head + text(expression_of(node, names)), MAX_LENGTH)
 
 
 def _sample(op: Op) -> tuple[Sequence[Any], Node | None]:

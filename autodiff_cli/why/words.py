@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..source import Span
+from ..source import Span, shortened
 
 LONGEST = 60
 
@@ -15,8 +15,7 @@ def shown(span: Span | None) -> str:
     """The text of an expression in one line, shortened."""
     if span is None:
         return "the value"
-    text = " ".join(span.text.split())
-    return f"`{text if len(text) <= LONGEST else text[: LONGEST - 3] + '...'}`"
+    return f"`{shortened(' '.join(span.text.split()), LONGEST)}`"
 
 
 def shown_place(span: Span | None) -> str:

@@ -14,7 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from ....errors import AutodiffError, fail, fault
-from ....source import Source, Span
+from ....source import Source, Span, shortened
 from ..tree import NumList
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _too_long(text: str, span: Span) -> AutodiffError:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= 40 else text[:37] + "..."
+    return shortened(text, 40)
 
 
 def nested_too_deep(source: Source, start: int, what: str = "brackets") -> AutodiffError:
