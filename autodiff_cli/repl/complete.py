@@ -17,7 +17,7 @@ from ..errors import AutodiffError
 from ..graph.registry import overloads
 from ..language.runtime.attributes import ATTRIBUTES, OP_ATTRIBUTES
 from ..language.runtime.names import builtin, known_names, member, names_of, op_function
-from ..language.values.values import Namespace, OpFunction, UserFunction
+from ..language.values.values import Builtin, Namespace, OpFunction, UserFunction
 from ..ops import public_names
 from ..render.text import clip, format_shape
 from .commands.settings import SETTINGS
@@ -304,6 +304,8 @@ def call_signature(before: str, loop: Loop) -> str:
         return f"{value.name}({names})"
     if isinstance(value, OpFunction):
         return value.ops[0].signature()
+    if isinstance(value, Builtin) and not loop.session.python:
+        return signature(value.name)  # Python's `sum` where it has an operation's arguments too
     if value is None and "." in call[0]:
         return _op_signature(call[0].rpartition(".")[2])
     return ""

@@ -178,12 +178,16 @@ def test_completion_knows_the_lines_above(tmp_path: Path) -> None:
         assert "double" in await offered("def double(x):\n    return 2 * x\ny = d")
         assert "grad" in await offered("weight = [[1, 2]]\nprint(weight.gr")
         assert not await offered(":save x")
-        await editor.type("y = softmax(")
-        help = await editor.client.text_document_signature_help_async(
-            editor.params(lsp.SignatureHelpParams, 0, 12)
-        )
-        assert help is not None
-        assert help.signatures[0].label == "softmax(input, dim, dtype=None)"
+        for call, signature in (
+            ("y = softmax(", "softmax(input, dim, dtype=None)"),
+            ("loss = sum(", "sum(input, dim=None, keepdim=False, *, dtype=None)"),
+        ):
+            await editor.type(call)
+            help = await editor.client.text_document_signature_help_async(
+                editor.params(lsp.SignatureHelpParams, 0, len(call))
+            )
+            assert help is not None
+            assert help.signatures[0].label == signature
 
     edit(work, tmp_path)
 

@@ -3,6 +3,7 @@ known from elsewhere (SciPy, NumPy, closed forms)."""
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import multiprocessing
 import pickle
@@ -12,6 +13,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -297,6 +299,35 @@ def test_a_threaded_service() -> None:
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(answer, range(200)))
+
+
+def test_asyncio_awaits_calls_in_threads() -> None:
+    f = ad.value_and_grad("loss = sum(sin(x)**2)", wrt="x")
+
+    async def serve(sizes: range) -> list[Any]:
+        return await asyncio.gather(*(asyncio.to_thread(f, x=np.arange(n + 1.0)) for n in sizes))
+
+    for n, (value, slope) in enumerate(asyncio.run(serve(range(40)))):
+        x = np.arange(n + 1.0)
+        np.testing.assert_allclose(value, (np.sin(x) ** 2).sum(), rtol=1e-12)
+        np.testing.assert_allclose(slope, np.sin(2 * x), atol=1e-13)
+
+
+@dataclass
+class Model:
+    loss: Any
+    slopes: Any
+    x: Any
+
+
+def test_a_dataclass_that_holds_functions() -> None:
+    draws = "loss = sum(dropout(w, 0.5) * x)"
+    model = Model(ad.value(LOSS), ad.value_and_grad(draws, wrt="w", seed=3), np.arange(3.0))
+    wanted = repr(model.slopes(w=np.ones(3), x=model.x))
+    for other in (copy.deepcopy(model), Model(**asdict(model)), pickle.loads(pickle.dumps(model))):
+        assert other.loss is not model.loss
+        assert other.loss(w=np.ones(3), x=other.x) == 5
+        assert repr(other.slopes(w=np.ones(3), x=other.x)) == wanted
 
 
 def test_a_fast_call_does_not_wait_for_a_slow_one() -> None:
