@@ -96,7 +96,7 @@ class Context:
             )
         for kept in self.kept:
             how = None if kept is None else overwritten_at(kept)
-            if kept is not None and how is not None:
+            if kept is not None and how is not None and how is not kept.mark().detached:
                 raise changed_since(self.node or kept, kept, how)
         return tuple(
             tensor
