@@ -83,6 +83,7 @@ CASES = [
     ("if x:\n    y\n  z\n", "E104", 3, 1, "matches no line", "0 or 4"),
     ("if x:\n\ty\n        z\n", "E104", 3, 1, "mixes tabs and spaces", "spaces only"),
     ("match x:\n    case 1:\n        y = 2\n", "E106", 1, 1, "`match`", "if"),
+    ("x = 1\ncase 1 | 2: y = 2\n", "E106", 2, 1, "`case`", "if"),
     ("except E:\n  y\n", "E102", 1, 1, "without a `try`", "try:"),
     ("try:\n  x\nexcept:\n  y\nexcept E:\n  z\n", "E102", 3, 1, "last", "behind"),
     ("async def f():\n  pass\n", "E106", 1, 1, "`async`", "def"),

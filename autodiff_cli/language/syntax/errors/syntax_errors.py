@@ -100,7 +100,7 @@ def _soft_keyword(context: Context) -> AutodiffError | None:
         if context.index == context.first + 1 and context.text(context.index).isidentifier():
             return _refuse(context, "`type` aliases", "remove this line", context.first)
         return None
-    if kinds[end - 1] != KIND["COLON"]:
+    if KIND["COLON"] not in kinds[context.first : end]:
         return None
     help = "compare with `if` and `elif`: `if x == 1:`"
     return _refuse(context, f"`{word}` statements", help, context.first)
