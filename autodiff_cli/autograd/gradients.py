@@ -103,7 +103,7 @@ def accumulate(node: Node, accumulator: AccumulateGrad, g: Node, create_graph: b
     first = accumulator.grad is None
     same = first and not create_graph and single(g)  # is kept as it is
     accumulator.receive(g, create_graph)
-    if first and accumulator.grad is not None and node.shape:
+    if first and STATE.python and accumulator.grad is not None and node.shape:
         accumulator.grad = _laid_out(accumulator.grad, node, create_graph)
     told = [hook() for hook in list(accumulator.hooks.values())]
     if any(told):
@@ -114,8 +114,8 @@ def accumulate(node: Node, accumulator: AccumulateGrad, g: Node, create_graph: b
 
 
 def _laid_out(grad: Tensor, node: Node, fresh: bool) -> Tensor:
-    """A leaf's first gradient, in memory as the leaf is where its elements lie without gaps, else
-    in row-major order."""
+    """A leaf's first gradient in a snippet, in memory as the leaf is where its elements lie without
+    gaps, else in row-major order."""
     layout = dense_strides(node)
     if not same_layout(node.shape, strides_of(grad.node), layout):
         grad = grad if fresh else Tensor(F.alias(grad.node))
