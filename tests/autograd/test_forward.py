@@ -8,6 +8,7 @@ from zlib import crc32
 import numpy as np
 import pytest
 
+import autodiff_cli
 from autodiff_cli.autograd.forward import jvp
 from autodiff_cli.autograd.reverse import gradients
 from autodiff_cli.engine import evaluate  # noqa: F401  # nodes get values
@@ -61,3 +62,29 @@ def test_forward_equals_reverse(case: Case) -> None:
         assert change.shape == out.shape
     rtol = 1e-6 if all(out.dtype == np.float64 for out in outputs) else 1e-3
     np.testing.assert_allclose(dot(forward), dot(reverse), rtol=rtol, atol=1e-9)
+
+
+def test_gradients_of_tangents_of_norms_are_those_of_differences() -> None:
+    """PyTorch takes the moments for constants there."""
+    x = np.array([[1.0, 2.0, 4.0], [0.5, -1.0, 2.0]])
+    v = np.array([[1.0, 0.5, 2.0], [1.0, 1.0, -1.0]])
+
+    def normal(x: np.ndarray) -> np.ndarray:
+        away = x - x.mean(-1, keepdims=True)
+        return away / np.sqrt((away**2).mean(-1, keepdims=True) + 1e-5)
+
+    def loss(x: np.ndarray) -> float:
+        tangent = (normal(x + 1e-5 * v) - normal(x - 1e-5 * v)) / 2e-5
+        return float((tangent**2).sum())
+
+    steps = np.eye(6).reshape(6, 2, 3) * 1e-4
+    slopes = np.array([(loss(x + step) - loss(x - step)) / 2e-4 for step in steps]).reshape(2, 3)
+    text = f"""
+import torch
+x = torch.tensor({x.tolist()}, dtype=torch.float64, requires_grad=True)
+v = torch.tensor({v.tolist()}, dtype=torch.float64)
+f = lambda a: torch.nn.functional.layer_norm(a, (3,))
+(torch.func.jvp(f, (x,), (v,))[1] ** 2).sum().backward()
+"""
+    found = autodiff_cli.run(text)["tensors"]["x"]["grad"]
+    np.testing.assert_allclose(found, slopes, rtol=1e-5, atol=1e-7)
