@@ -458,33 +458,24 @@ NUMBER_TYPES: tuple[np.dtype, ...] = (FLOAT64, FLOAT32, FLOAT16, *INTEGERS, BOOL
 
 def _numpy_type(dtype: np.dtype) -> TypeName:
     """`np.float32`: NumPy's type of numbers, which makes them, and arrays of lists."""
-    kind = INTEGERS.get(dtype, np.float64)
-
-    def matches(value: Any) -> bool:
-        if dtype == np.float64 or dtype in INTEGERS:
-            return type(value) is kind
-        return is_numpy_number(value) and value.dtype == dtype
 
     def make(value: Any = 0) -> Any:
         made = guarded(dtype.name, dtype.type, [from_above("values.arrays.plain")(value)], {})
         return from_above("values.arrays.given_back")(made)
 
-    return TypeName(f"numpy.{dtype.name}", matches, make)
-
-
-def is_numpy_number(value: Any) -> bool:
-    """Whether a value is a scalar of NumPy's that is no number of Python's."""
-    return type(value) is Array and value.tag == "number"
+    return TypeName(f"numpy.{dtype.name}", lambda v: _is_numpy_number(v) and v.dtype == dtype, make)
 
 
 def _numpy_kind(name: str, letters: str) -> TypeName:
     """`np.integer`: the numbers of some kinds of dtypes."""
+    return TypeName(
+        f"numpy.{name}", lambda v: _is_numpy_number(v) and v.dtype.kind in letters, None
+    )
 
-    def matches(value: Any) -> bool:
-        number = type(value) in NUMPY_NUMBERS or is_numpy_number(value)
-        return number and value.dtype.kind in letters
 
-    return TypeName(f"numpy.{name}", matches, None)
+def _is_numpy_number(value: Any) -> bool:
+    """Whether a value is a scalar of NumPy's."""
+    return type(value) in NUMPY_NUMBERS or (type(value) is Array and value.tag == "number")
 
 
 TENSOR_TYPE = TypeName("torch.Tensor", lambda v: isinstance(v, Tensor) and v.tag is None, None)
