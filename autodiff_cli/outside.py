@@ -112,7 +112,7 @@ class Outside:
             self._allow(size)
 
     def relieve(self) -> None:
-        """Memory ran out: a little more, to say so."""
+        """The program is over, or memory ran out: a little more, to say so."""
         if self.bounded:
             self._allow(self.bounded + RELIEF)
             self.bounded = 0

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import Diagnostic
+from ..outside import OUTSIDE
 from .dtypes import FLOAT64
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ _LIMITS: list[int] = []  # Python's recursion limit as it was, for each run that
 def own_state(state: dict[str, Any] | None = None) -> Iterator[None]:
     """A run has a state of its own here, a fresh one or this, a deep stack, and numbers that
     overflow without words of NumPy's. What ran before finds its state again; where nothing did,
-    what the program left behind does not run either."""
+    what the program left behind does not run either, and there is memory to say what it did."""
     now = vars(STATE)
     outer = now.copy()
     if state is None:
@@ -206,6 +207,7 @@ def own_state(state: dict[str, Any] | None = None) -> Iterator[None]:
         now.update(outer)
         if not STATE.runs:
             STATE.over = over
+            OUTSIDE.relieve()
 
 
 def taken_out(node: Any, value: Any) -> Any:

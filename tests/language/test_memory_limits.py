@@ -8,6 +8,9 @@ import sys
 
 import pytest
 
+import autodiff_cli as ad
+from autodiff_cli.outside import OUTSIDE, RELIEF, Outside
+
 # The arrays take 4 MB each.
 GREEDY = {
     "evaluated": "for i in range(300):\n    x = torch.ones(1000, 1000) * i\n    x.sum().item()\n"
@@ -50,3 +53,19 @@ def test_a_loop_that_keeps_one_array_goes_on() -> None:
     )
     assert done.stderr == ""
     assert done.stdout.startswith("tensor(True)\n")
+
+
+@pytest.mark.parametrize("text", ["loss = 2.0 * 3.0", "loss = 1.0 + nobody"])
+def test_what_is_said_of_a_program_has_memory_of_its_own(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Modules that show errors are imported then, and the program may have left nothing."""
+    allowed: list[int] = []
+    monkeypatch.setattr(Outside, "_allow", lambda self, size: allowed.append(size))
+    monkeypatch.setattr(OUTSIDE, "watched", True)
+    monkeypatch.setattr(OUTSIDE, "bounded", 0)
+    try:
+        ad.run(text, max_memory=64 << 20)
+    except ad.AutodiffError:
+        pass
+    assert allowed == [64 << 20, (64 << 20) + RELIEF]
