@@ -8,6 +8,7 @@ of their operands, everything else is contiguous.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from .node import Node, Shape
@@ -16,6 +17,7 @@ from .op import CAST, LEAF, OUTPUT, POINTWISE
 Strides = tuple[int, ...]
 
 
+@lru_cache(4096)
 def contiguous_strides(shape: Shape) -> Strides:
     """The strides of row-major order."""
     strides = []
@@ -48,6 +50,8 @@ def same_layout(shape: Shape, a: Strides, b: Strides) -> bool:
 def dense_strides(node: Node) -> Strides:
     """The node's strides where its elements lie without gaps, else those of row-major order."""
     strides = strides_of(node)
+    if strides == contiguous_strides(node.shape):
+        return strides
     packed = elementwise_strides(node.shape, (node,))
     return packed if same_layout(node.shape, strides, packed) else contiguous_strides(node.shape)
 
