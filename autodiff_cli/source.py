@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
 
 
 def shortened(text: str, most: int) -> str:
     """`text`, or its start with three dots, of at most `most` characters."""
     return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def shipped(path: str) -> str:
+    """Where a file or folder that comes with the package lies: inside in a wheel, beside it in a
+    source tree; empty when there is none."""
+    package = os.path.dirname(os.path.abspath(__file__))
+    places = (os.path.join(folder, path) for folder in (package, os.path.dirname(package)))
+    return next(filter(os.path.exists, places), "")
 
 
 class Source:

@@ -13,7 +13,7 @@ from types import ModuleType
 
 import pytest
 
-from autodiff_cli.catalogue import TOPICS
+from autodiff_cli.catalogue import MANUAL, TOPICS
 from autodiff_cli.cli.commands.ops import public_ops
 from autodiff_cli.cli.dispatch import COMMANDS
 from autodiff_cli.cli.main import main
@@ -63,6 +63,43 @@ def test_pages_say_what_help_says(pages: dict[str, str]) -> None:
         assert " ".join(told.split("Wrong:")[0].split(": ", 1)[1].split()) in " ".join(page.split())
         for part in re.split(r"^(?:Wrong|Right):\n", told, flags=re.MULTILINE)[1:]:
             assert "".join(line[4:] + "\n" for line in part.splitlines()).strip() in page
+
+
+def test_help_shows_the_pages_of_the_manual() -> None:
+    names = [path.stem for path in sorted((ROOT / "docs").glob("*.md"))]
+    assert list(MANUAL) == names and "tutorial" in names
+    for name in names:
+        text = (ROOT / "docs" / f"{name}.md").read_text("utf-8")
+        assert helped(name).endswith(text) and (name in COMMANDS or helped(name) == text)
+        assert f"  {name}" in helped()
+    for word, page in (("library", "python"), ("Session", "repl"), ("memory", "scale")):
+        assert helped(word) == (ROOT / "docs" / f"{page}.md").read_text("utf-8")
+
+
+def test_a_page_on_a_terminal() -> None:
+    class Terminal(io.StringIO):
+        encoding = "utf-8"  # type: ignore[assignment]  # a property there
+
+        def isatty(self) -> bool:
+            return True
+
+    screen = Terminal()
+    main(["help", "checks"], Environment(None, screen, screen, {"COLUMNS": "60", "NO_COLOR": "1"}))
+    shown = screen.getvalue()
+    assert (
+        "\n  samples/demo.expr        ....                                    4 passed  0.02s"
+        in shown
+    )
+    assert "\x1b" not in shown and "```" not in shown and "|---" not in shown
+    prose = [line for line in shown.split("\n") if line[:1].isalpha()]
+    assert len(prose) > 50 and max(map(len, prose)) <= 60
+    assert " snapshot      the .snap file beside the program" in shown
+
+
+def test_a_word_without_help_names_the_pages_that_have_it() -> None:
+    screen = io.StringIO()
+    assert main(["help", "xdist"], Environment(None, screen, screen, {})) == 2
+    assert "help: it is in `autodiff help checks`\n" in screen.getvalue()
 
 
 def test_every_name_is_in_the_index(pages: dict[str, str]) -> None:

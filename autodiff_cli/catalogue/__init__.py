@@ -1,4 +1,5 @@
-"""Explanations of every error code and of the help topics; loaded only when help is asked for."""
+"""Explanations of every error code, the help topics and the manual; loaded only when help is asked
+for."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import kinds
+from ..source import shipped
 
 
 class Entry(NamedTuple):
@@ -35,6 +37,18 @@ def _entry(text: str) -> Entry:
 
 ENTRIES = {code: _entry(text) for code, text in _blocks("errors.txt", r"^(E\d{3}) \S+: ").items()}
 TOPICS = _blocks("topics.txt", r"^== (\S+)\n")
+
+
+_FOLDER = shipped("docs")
+MANUAL = {path.stem: path for path in sorted(Path(_FOLDER).glob("*.md"))} if _FOLDER else {}
+"""Pages of the manual, in Markdown, by name."""
+
+
+def pages_with(word: str, lines: int | None = None) -> list[str]:
+    """Names of the pages that have a word; with `lines` within so many of their first lines."""
+    sought = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)", re.IGNORECASE)
+    texts = {name: path.read_text("utf-8").split("\n") for name, path in MANUAL.items()}
+    return [name for name, text in texts.items() if sought.search("\n".join(text[:lines]))]
 
 
 def explain_code(code: str) -> str:

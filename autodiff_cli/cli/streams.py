@@ -110,6 +110,15 @@ class Environment:
             text = fitted_page(text, self.width(self.stdout))
         self.write(text)
 
+    def markdown(self, text: str) -> None:
+        """Write a page of the manual to standard output; on a terminal laid out for it."""
+        if is_terminal(self.stdout) and self.unicode(self.stdout) and not self.dumb():
+            from ..render.manual import laid_out
+
+            color = self.colors(self.stdout, "auto")
+            text = laid_out(text, self.width(self.stdout), color, dict(self.variables))
+        self.write(text)
+
     def complain(self, message: str, *helps: str, severity: str = "error") -> None:
         """Write what is wrong with a command to standard error, and what to type instead."""
         self.note(complaint(message, helps, self.message_width(), severity))

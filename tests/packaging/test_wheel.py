@@ -70,6 +70,8 @@ def test_contents(project: Path, wheel: Path) -> None:
         )
     }
     assert expected <= names
+    for page in (project / "docs").glob("*.md"):
+        assert f"autodiff_cli/docs/{page.name}" in names
     assert any(re.match(r"autodiff_cli/language/syntax/tables\.\w+$", name) for name in names)
     outside = {name for name in names if not name.startswith("autodiff_cli")}
     assert outside == set()
@@ -109,6 +111,7 @@ def test_sample_runs_elsewhere(scripts: Path, tmp_path: Path, command: str) -> N
     assert document["tensors"]["loss"]["value"] == 100.0
     assert document["tensors"]["A"]["grad"] == [[7.0, 10.0], [13.0, 16.0]]
     assert document["tensors"]["B"]["grad"] == [[1.0, 2.0], [3.0, 4.0]]
+    assert run(*start, "help", "tutorial", cwd=tmp_path).startswith("# Tutorial\n")
 
 
 def test_editable_install_uses_the_tree(project: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ...catalogue import TOPICS
+from ...catalogue import MANUAL, TOPICS
 from ...errors import Exit, kinds
 from ...render.text import printable
 from ...suggest import did_you_mean, suggest
@@ -119,7 +119,7 @@ def listed(words: Iterable[str], incomplete: str) -> list[CompletionItem]:
 def of_argument(key: str, incomplete: str) -> list[CompletionItem]:
     """Words that no option takes: files, topics, names of operations, shells."""
     if key == "topics":
-        words = [*COMMANDS, "commands", *TOPICS, *kinds(), *operations()]
+        words = [*COMMANDS, "commands", *TOPICS, *MANUAL, *kinds(), *operations()]
         return items(words, incomplete)
     if key == "patterns":
         return items(operations(), incomplete)

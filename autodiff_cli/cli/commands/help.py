@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ...catalogue import TOPICS, explain_code
+from ...catalogue import MANUAL, TOPICS, explain_code, pages_with
 from ...errors import Exit, kinds
-from ...render.text import printable
+from ...render.text import printable, prose
 from ...suggest import did_you_mean, suggest_op
 from ..dispatch import COMMANDS
 from ..options import Command
@@ -41,8 +41,10 @@ def overview() -> str:
     lines = ["Commands"]
     width = max(map(len, COMMANDS))
     lines += [f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items()]
-    lines += ["", "Topics", "  " + "  ".join(TOPICS), ""]
+    lines += ["", "Topics", *prose("  ", "  ".join(TOPICS), 80)]
+    lines += ["", "Pages of the manual", *prose("  ", "  ".join(MANUAL), 80)]
     lines += [
+        "",
         "Also: autodiff help CODE (an error, such as E302), autodiff help NAME (an",
         "operation, such as softmax), autodiff COMMAND --help (options of a command).",
     ]
@@ -54,35 +56,43 @@ def _page(word: str, env: Environment) -> bool:
     if re.fullmatch(r"[ew][0-9]{3}", name) and f"E{name[1:]}" in kinds():
         env.page(explain_code(word))
         return True
+    if name == "commands":
+        env.page(overview())
+        return True
     if name in COMMANDS:
         from ..group import run_group
 
         run_group([name, "--help"], env)
-        if name in TOPICS:
-            env.page("\n" + TOPICS[name])
-        return True
-    if name == "commands":
-        env.page(overview())
-        return True
     if name in TOPICS:
-        env.page(TOPICS[name])
+        env.page("\n" * (name in COMMANDS) + TOPICS[name])
+    if name in MANUAL:
+        env.write("\n" * (name in COMMANDS))
+        env.markdown(MANUAL[name].read_text("utf-8"))
+    if name in COMMANDS or name in TOPICS or name in MANUAL:
         return True
-    from .ops import describe, public_ops
-
-    found = public_ops().get(word.strip()) or public_ops().get(name)
-    if found:
+    describe, ops = _operations()
+    if found := ops.get(word.strip()) or ops.get(name):
         env.page("\n".join(describe(op) for op in found))
         return True
-    return False
+    about = pages_with(name, 1) if name else []
+    if len(about) == 1:
+        env.markdown(MANUAL[about[0]].read_text("utf-8"))
+    return len(about) == 1
+
+
+def _operations() -> Any:
+    from .ops import describe, public_ops
+
+    return describe, public_ops()
 
 
 def _unknown(word: str, env: Environment) -> int:
-    from .ops import public_ops
-
-    close = suggest_op(word, [*COMMANDS, *TOPICS, *kinds(), *public_ops()])
+    known = [*COMMANDS, *TOPICS, *MANUAL, *kinds(), *_operations()[1]]
+    pages = [f"`autodiff help {name}`" for name in pages_with(word.strip() or " ")]
     env.complain(
         f"there is no help about `{printable(word, 200)}`",
-        *did_you_mean(close),
-        "`autodiff help` lists commands and topics, `autodiff ops` the operations",
+        *did_you_mean(suggest_op(word, known)),
+        *([f"it is in {' and '.join(pages)}"] if 0 < len(pages) < 4 else []),
+        "`autodiff help` lists commands, topics and pages, `autodiff ops` the operations",
     )
     return Exit.USAGE

@@ -5,27 +5,21 @@ A checksum of `grammar/expr.lark` is part of the tables, so that stale ones are 
 
 from __future__ import annotations
 
-import os
 from binascii import crc32
 from types import SimpleNamespace
 from typing import Any
 
+from ...source import shipped
 from . import tables
-
-PLACES = ("grammar", "../grammar")
-"""Where the grammar lies, seen from the package: inside in a wheel, beside in a source tree."""
 
 
 def grammar_text() -> str:
     """The text of `grammar/expr.lark`; empty when there is none."""
-    package = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 2))
-    for place in PLACES:
-        try:
-            with open(os.path.join(package, place, "expr.lark"), encoding="utf-8") as file:
-                return file.read()
-        except OSError:
-            continue
-    return ""
+    try:
+        with open(shipped("grammar/expr.lark"), encoding="utf-8") as file:
+            return file.read()
+    except OSError:
+        return ""
 
 
 def checksum(grammar: str) -> str:
