@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from os import PathLike
+from os.path import exists
 from textwrap import dedent, indent
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -35,12 +36,14 @@ if TYPE_CHECKING:
 
 
 _COMMON = """
-        program: text of a program, or the path of a file: a `Path`, or a string of one line without
-        `=` that ends in `.expr` or `.py`. Text that is indented as a whole is moved to the left.
+        program: text of a program, or the path of a file: a `Path`, or a string of one line that
+        ends in `.expr` or `.py` and has no `=` or is an existing file's. Text that is indented as a
+        whole is moved to the left.
         wrt: names to differentiate with respect to; default all float arguments and the program's
         own leaves. Results go by these names; a single name, not in a list, gives the bare array.
         of (`loss` of `value_and_grad`): name of what is computed or differentiated; where the
-        program has no `loss` the last scalar it computes, or the last tensor where any will do.
+        program has no `loss` the last scalar it computes, or the last tensor where any will do;
+        if it computes nothing the last one it assigns.
         **given: arrays that are the same in every call, by name, which are not differentiated
         unless `wrt` names them, and these options:
             aux: a name or names; a call returns `(what it else returns, {name: value})`, for a
@@ -92,7 +95,8 @@ def source_of(program: Program) -> Source:
     if isinstance(program, Source):
         return program
     if isinstance(program, str):
-        if "\n" in program or "=" in program or not program.endswith((".expr", ".py")):
+        one = "\n" not in program and program.endswith((".expr", ".py"))
+        if not one or ("=" in program and not exists(program)):
             return Source(dedent(program) if program[:1].isspace() else program, "<program>")
     elif not isinstance(program, PathLike):
         raise fault("E205 program-text-or-path", type(program).__name__)

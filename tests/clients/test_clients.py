@@ -237,6 +237,23 @@ def test_options_and_text(tmp_path: Path) -> None:
     file = tmp_path / "a program"
     file.write_text(text)
     assert ad.run(file)["tensors"]["loss"]["value"] == 6
+    (tmp_path / "k=2.expr").write_text(text)
+    assert ad.value(str(tmp_path / "k=2.expr"))() == 6
+    with pytest.raises(ad.AutodiffError, match="cannot read nowhere"):
+        ad.value("nowhere.expr")
+
+
+def test_a_result_that_is_an_argument() -> None:
+    """Names that a program gives its arguments are results, and no leaves of its own."""
+    for text in ("y = x", "x", "loss = x", "y = x\nz = y"):
+        assert ad.value_and_grad(text)(x=2.0) == (2.0, {"x": 1.0})
+    assert ad.value("y = x")(x=np.arange(3)).tolist() == [0, 1, 2]
+    np.testing.assert_array_equal(ad.jacobian("y = x", wrt="x")(x=np.ones(2)), np.eye(2))
+    assert ad.hessian("y = x")(x=2.0) == {"x": {"x": 0.0}}
+    value, slopes = ad.value_and_grad("w = [1.0, 2.0]\nv = w\nloss = sum(v * x)")(x=2.0)
+    assert value == 6 and list(slopes) == ["w", "x"]
+    with pytest.raises(ad.AutodiffError, match="`y` does not depend on any argument"):
+        ad.value_and_grad("y = x")(x=2)
 
 
 def test_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -356,12 +356,16 @@ class Compiled:
 
     def _named(self, scope: Scope) -> tuple[str, Node] | None:
         """What is differentiated: without a `loss`, and when nothing else was asked for, what the
-        program computed last."""
+        program computed last, or at least assigned."""
         if self.of == LOSS and not isinstance(scope.names.get(LOSS), Tensor):
             if self.kind.single and STATE.last is not None:
                 return "the last number", STATE.last[1].node
-            last = newest(self.tree, _tensors(scope))
-            return None if last is None else (quoted(last.text), last.node)
+            tensors = _tensors(scope)
+            last = newest(self.tree, tensors)
+            if last is not None:
+                return quoted(last.text), last.node
+            names = [name for name in tensors if name in self.assigned]
+            return (quoted(names[-1]), tensors[names[-1]].node) if names else None
         return quoted(self.of), self._tensor(scope, self.of).node
 
     def _tensor(self, scope: Scope, name: str) -> Tensor:
@@ -377,11 +381,12 @@ class Compiled:
 
     def _chosen(self, scope: Scope, leaves: dict[str, Tensor]) -> dict[str, Tensor]:
         if self.wrt is None:
-            own = {
-                n: v
-                for n, v in scope.names.items()
-                if isinstance(v, Tensor) and v.node.op is LEAF and v.requires_grad
-            }
+            own: dict[str, Tensor] = {}
+            known = {tensor.node for tensor in leaves.values()}  # other names of these are none
+            for name, tensor in _tensors(scope).items():
+                if tensor.node.op is LEAF and tensor.requires_grad and tensor.node not in known:
+                    own[name] = tensor
+                    known.add(tensor.node)
             return {**own, **{n: t for n, t in leaves.items() if t.requires_grad}}
         chosen: dict[str, Tensor] = {}
         for name in self.wrt:
