@@ -383,10 +383,10 @@ class Compiled:
         if self.wrt is None:
             own: dict[str, Tensor] = {}
             known = {tensor.node for tensor in leaves.values()}  # other names of these are none
-            for name, tensor in _tensors(scope).items():
-                if tensor.node.op is LEAF and tensor.requires_grad and tensor.node not in known:
-                    own[name] = tensor
-                    known.add(tensor.node)
+            for name, one in _tensors(scope).items():
+                if one.node.op is LEAF and one.requires_grad and one.node not in known:
+                    own[name] = one
+                    known.add(one.node)
             return {**own, **{n: t for n, t in leaves.items() if t.requires_grad}}
         chosen: dict[str, Tensor] = {}
         for name in self.wrt:
