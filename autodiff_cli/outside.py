@@ -33,6 +33,8 @@ EACH_CPU = 64 << 20  # bytes of a thread of BLAS
 MUCH = 128 << 20  # bytes that a process needs for itself, and programs may leave behind
 RELIEF = 64 << 20  # bytes to say that memory ran out
 
+KILLED = 9
+SET_SIGNAL = 10  # F_SETSIG of Linux
 STACK = (-6, -11)  # SIGABRT and SIGSEGV: what Python does when the C stack is full
 EXHAUSTED = 99  # the exit code of a process that had no memory left to say so
 STARVED = (EXHAUSTED, 1)  # 1: of OpenBLAS, which ends the process where it gets no memory
@@ -161,6 +163,20 @@ class Outside:
             except EOFError:
                 pass
         return found
+
+
+def live_with(alive: int) -> None:
+    """End with the process that waits: the system kills the reader of a pipe that nobody writes."""
+    from fcntl import F_GETFL, F_SETFL, F_SETOWN, fcntl
+
+    fcntl(alive, F_SETOWN, os.getpid())
+    fcntl(alive, SET_SIGNAL, KILLED)
+    fcntl(alive, F_SETFL, fcntl(alive, F_GETFL) | os.O_ASYNC | os.O_NONBLOCK)
+    try:
+        if not os.read(alive, 1):
+            os._exit(1)
+    except BlockingIOError:
+        pass
 
 
 def data_of(process: int | str) -> int:

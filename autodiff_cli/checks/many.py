@@ -8,8 +8,9 @@ other file is checked.
 from __future__ import annotations
 
 import os
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..crash import crashed
@@ -17,7 +18,7 @@ from ..ended import death, explained, stubborn
 from ..engine.threads import WORKERS
 from ..errors import AutodiffError, Exit
 from ..language.program.gc_control import collect_seldom
-from ..outside import OUTSIDE, Lost
+from ..outside import EXHAUSTED, OUTSIDE, Lost, live_with
 from .deadline import alarms
 from .model import ERROR, FileResult, Item, Settings
 from .runner import check_file
@@ -53,19 +54,34 @@ def lost_file(file: str, error: AutodiffError, seconds: float = 0.0) -> FileResu
 
 
 class Worker:
-    """A process that checks one file after another; `at` is the place of its present file."""
+    """A process that answers one request after another with what `answer` makes of it; `at` is the
+    place of its present file, which it has `since` then."""
 
-    def __init__(self, context: Any):
+    def __init__(self, answer: Callable[..., Any]):
+        context = _context()
         self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=_work, args=(theirs,), daemon=True)
+        self.process = context.Process(target=_work, args=(theirs, answer), daemon=True)
         self.process.start()
         theirs.close()  # so that the end of the process ends the pipe
         self.at: int | None = None
         self.since = 0.0
+        self.ready = False  # whether it has said that it is there
 
-    def give(self, at: int, file: str, settings: Settings) -> None:
+    def give(self, at: int, *request: Any) -> None:
         self.at, self.since = at, time.monotonic()
-        self.connection.send((file, settings))
+        self.connection.send(request)
+
+    def receive(self) -> Any:
+        """The next answer; the first one only says that the process is there."""
+        found = self.connection.recv()
+        if not self.ready:
+            self.ready, self.since = True, time.monotonic()
+        return found
+
+    def death(self) -> AutodiffError:
+        """What the end of the process says."""
+        self.process.join(1.0)
+        return death(self.process.exitcode or 0)
 
     def end(self) -> None:
         """Stop at once."""
@@ -107,7 +123,7 @@ class Crew:
         if following is None:
             return
         if worker is None:
-            worker = Worker(_context())
+            worker = Worker(check_file)
             self.workers.append(worker)
         worker.give(*following, self.settings)
 
@@ -120,9 +136,11 @@ class Crew:
         for connection in ready:
             worker = busy[connection]
             try:
-                result = worker.connection.recv()
+                result = worker.receive()
             except (EOFError, OSError):
-                self._lost(worker, self._death(worker))
+                self._lost(worker, worker.death())
+                continue
+            if result is None:
                 continue
             assert worker.at is not None
             self.found[worker.at] = result
@@ -140,7 +158,7 @@ class Crew:
         return max(0.0, min(-self._overdue(worker) for worker in busy))
 
     def _overdue(self, worker: Worker) -> float:
-        limit = self.settings.timeout
+        limit = self.settings.timeout if worker.ready else None
         return -1.0 if limit is None else time.monotonic() - worker.since - limit - GRACE
 
     def _lost(self, worker: Worker, error: AutodiffError) -> None:
@@ -152,15 +170,10 @@ class Crew:
         self.workers.remove(worker)
         self._occupy(None)
 
-    def _death(self, worker: Worker) -> AutodiffError:
-        worker.process.join(1.0)
-        return death(worker.process.exitcode or 0)
-
 
 def _context() -> Any:
     """A copy of this process where that is safe (no other threads), else a fresh interpreter."""
     import multiprocessing
-    import sys
     import threading
 
     methods = multiprocessing.get_all_start_methods()
@@ -173,20 +186,26 @@ def _context() -> Any:
     return multiprocessing.get_context("spawn")
 
 
-def _work(connection: Any) -> None:
-    """The life of a process: files in, results out, until the other end is closed."""
+def _work(connection: Any, answer: Callable[..., Any]) -> None:
+    """The life of a process: requests in, answers out, until the other end is closed."""
     import signal
+    from multiprocessing import parent_process
 
     OUTSIDE.attend()
+    if sys.platform == "linux":
+        live_with(parent_process().sentinel)  # type: ignore[union-attr]
     WORKERS.limit = 1  # the processes share the CPUs
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # quiet: the first process says it
     collect_seldom()
     with alarms():
+        connection.send(None)
         while True:
             try:
-                connection.send(check_file(*connection.recv()))
+                connection.send(answer(*connection.recv()))
             except (EOFError, OSError):
                 return
+            except MemoryError:
+                os._exit(EXHAUSTED)
             except Exception as error:  # the code of a traceback is that of OpenBLAS
                 crashed(error)
                 os._exit(Exit.INTERNAL)

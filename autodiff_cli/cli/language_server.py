@@ -1,7 +1,8 @@
 """What `autodiff lsp` answers: all of it is what a run, a session's completion and `--fix` know.
 
 A program is run when its text has been still for a moment, within the limits of the command line
-and of `SECONDS`. Positions of the protocol are lines and columns; those of a `Source` are offsets.
+and of `SECONDS`, in a process of its own: one that does not come back costs its program the
+answers. Positions of the protocol are lines and columns; those of a `Source` are offsets.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from pygls.lsp.server import LanguageServer
 from pygls.workspace import TextDocument
 
 from ..checks.deadline import deadline
+from ..checks.many import GRACE, Worker
+from ..ended import stubborn
 from ..errors import AutodiffError, Diagnostic
 from ..language.program.report import Options
 from ..language.syntax.occurrences import Place, places
@@ -37,7 +40,8 @@ from ..version import __version__
 from .commands.ops import describe, select
 from .fixing import Edit, applied, edit_of, proposed
 
-SECONDS = 2.0  # that a program may take at each stop of the typing
+SECONDS = 2.0  # that an answer may take
+LIMIT = "autodiff run --timeout"
 STILL = 0.2  # seconds without a key
 LOOK = Look()
 LONGEST_HINT = 60
@@ -55,8 +59,7 @@ class Program:
     def run(self, source: Source) -> Report:
         """Run it, or a variant of it; a limit is an error as others are."""
         try:
-            with deadline(SECONDS, "autodiff run --timeout"):
-                return run(source, self.options)
+            return run(source, self.options)
         except AutodiffError as error:
             return Report(source.name, error=error)
 
@@ -112,6 +115,10 @@ class Program:
         return [place for place in self.places if here and place.meant == here.meant]
 
     # -- answers ----------------------------------------------------------------------------------
+
+    def wrong(self, params: Any) -> list[lsp.Diagnostic]:
+        """All that is wrong with the program."""
+        return [self.told(diagnostic) for diagnostic in self.diagnostics]
 
     def told(self, diagnostic: Diagnostic) -> lsp.Diagnostic:
         """A diagnostic as editors show it."""
@@ -226,7 +233,7 @@ class Program:
 def entered(text: str, name: str, options: Options) -> Loop:
     """A session after these statements; those that fail are left out."""
     loop = Loop(options)
-    with suppress(AutodiffError, MemoryError, RecursionError), deadline(SECONDS):
+    with suppress(AutodiffError, MemoryError, RecursionError):
         for piece in pieces(text):
             with suppress(AutodiffError):
                 loop.session.run_text(Source(piece, name), Path(name).parent)
@@ -251,32 +258,85 @@ FEATURES: dict[str, tuple[Callable[..., Any], Any]] = {
 }
 
 
+ANSWERS = {lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS: Program.wrong}
+ANSWERS |= {feature: method for feature, (method, _) in FEATURES.items()}
+PROGRAMS: dict[str, Program] = {}  # of the process that runs them
+
+
+def answer(feature: str, document: TextDocument, params: Any, options: Options) -> Any:
+    """What a document's program answers, or what is wrong with it or with the question."""
+    program = PROGRAMS.get(document.uri)
+    if program is None or program.text != document.source:
+        program = PROGRAMS[document.uri] = Program(document, options)
+    try:
+        with deadline(SECONDS, LIMIT):
+            return ANSWERS[feature](program, params)
+    except AutodiffError as error:
+        return error.diagnostic
+    except JsonRpcInvalidParams as error:
+        return error
+
+
+class Programs:
+    """The process that runs the programs, and another one after it was lost; `lost` has the texts
+    that did it."""
+
+    def __init__(self, options: Options):
+        self.options = options
+        self.worker = Worker(answer)
+        self.lost: dict[str, Diagnostic] = {}
+
+    def ask(self, feature: str, document: TextDocument, params: Any) -> Any:
+        """What `answer` says there."""
+        text = document.source
+        if text in self.lost:
+            return self.lost[text]
+        worker, error = self.worker, stubborn(SECONDS, LIMIT)
+        try:
+            if not worker.ready:
+                worker.receive()
+            worker.connection.send((feature, document, params, self.options))
+            if worker.connection.poll(SECONDS + GRACE):
+                return worker.receive()
+        except (EOFError, OSError):
+            error = worker.death()
+        worker.end()
+        self.worker = Worker(answer)
+        self.lost[text] = error.diagnostic
+        return error.diagnostic
+
+
 def serve(options: Options) -> None:
     """Serve an editor on standard input and output until it ends."""
+    programs = Programs(options)
     server = LanguageServer("autodiff", __version__)
-    programs: dict[str, Program] = {}
 
-    def program(params: Any) -> Program:
-        document = server.workspace.get_text_document(params.text_document.uri)
-        known = programs.get(document.uri)
-        if known is None or known.text != document.source:
-            known = programs[document.uri] = Program(document, options)
-        return known
+    def answering(feature: str) -> Callable[[Any], Any]:
+        def answered(params: Any) -> Any:
+            document = server.workspace.get_text_document(params.text_document.uri)
+            found = programs.ask(feature, document, params)
+            if isinstance(found, JsonRpcInvalidParams):
+                raise found
+            return None if isinstance(found, Diagnostic) else found
 
-    def answering(method: Callable[..., Any]) -> Callable[[Any], Any]:
-        return lambda params: method(program(params), params)
+        return answered
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
     @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
     async def changed(params: Any) -> None:
         version = params.text_document.version
         await asyncio.sleep(STILL)
-        now = program(params)
-        if now.document.version == version:
-            found = [now.told(diagnostic) for diagnostic in now.diagnostics]
-            told = lsp.PublishDiagnosticsParams(now.document.uri, found, version)
+        document = server.workspace.get_text_document(params.text_document.uri)
+        if document.version == version:
+            found = programs.ask(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS, document, None)
+            if isinstance(found, Diagnostic):
+                found = [Program(document, options).told(found)]
+            told = lsp.PublishDiagnosticsParams(document.uri, found, version)
             server.text_document_publish_diagnostics(told)
 
-    for feature, (method, how) in FEATURES.items():
-        server.feature(feature, how)(answering(method))
-    server.start_io(stdout=os.fdopen(os.dup(1), "wb"))
+    for feature, (_, how) in FEATURES.items():
+        server.feature(feature, how)(answering(feature))
+    try:
+        server.start_io(stdout=os.fdopen(os.dup(1), "wb"))
+    finally:
+        programs.worker.end()

@@ -22,6 +22,7 @@ from ..outside import (
     EXHAUSTED,
     FINISHED,
     KEPT,
+    KILLED,
     MEMORY,
     OUTSIDE,
     PAGE,
@@ -34,6 +35,7 @@ from ..outside import (
     USED,
     Lost,
     data_of,
+    live_with,
 )
 
 TYPE_CHECKING = False
@@ -48,10 +50,8 @@ PATIENCE = 0.5  # between two looks at the limits
 NEARLY = 1 << 20  # bytes: less is no memory to work with
 INTERRUPTED = 130
 CRASHES = (4, 5, 6, 7, 8, 11, 31)  # ILL TRAP ABRT BUS FPE SEGV SYS; others are sent by people
-KILLED = 9
-SET_SIGNAL = 10  # F_SETSIG of Linux
 SIGNALS = (signal.SIGCHLD, signal.SIGINT, signal.SIGTSTP)  # that the process that waits handles
-UNSUPERVISED = frozenset(["help", "ops", "completion", "--version", "-V", "-h", "--help"])
+UNSUPERVISED = frozenset(["help", "ops", "completion", "lsp", "--version", "-V", "-h", "--help"])
 
 
 def supervised(work: Callable[[], int]) -> int:
@@ -89,7 +89,7 @@ def _supervise(words: list[str]) -> None:
         worker = os.fork()
         if not worker:
             os.close(held)
-            _live_with(alive)
+            live_with(alive)
             _keep_output(words)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
             return
@@ -123,20 +123,6 @@ def _finish(code: int) -> None:
 
 
 # -- the process that works -----------------------------------------------------------------------
-
-
-def _live_with(alive: int) -> None:
-    """End with the process that waits: the system kills the reader of a pipe that nobody writes."""
-    from fcntl import F_GETFL, F_SETFL, F_SETOWN, fcntl
-
-    fcntl(alive, F_SETOWN, os.getpid())
-    fcntl(alive, SET_SIGNAL, KILLED)
-    fcntl(alive, F_SETFL, fcntl(alive, F_GETFL) | os.O_ASYNC | os.O_NONBLOCK)
-    try:
-        if not os.read(alive, 1):
-            os._exit(1)
-    except BlockingIOError:
-        pass
 
 
 class Kept(io.BufferedIOBase):

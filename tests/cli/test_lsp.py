@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import keyword
+import os
 import re
 import subprocess
 import sys
@@ -68,13 +69,17 @@ class Editor:
 Work = Callable[[Editor], Awaitable[None]]
 
 
+FATAL = Path(__file__).resolve().parents[1] / "fatal"  # its `lgamma` and `gamma` never return
+
+
 def edit(work: Work, folder: Path, *options: str) -> None:
     """What an editor does from start to end; the server ends as it was asked to."""
 
     async def session() -> int | None:
         client = LanguageClient("editor", "1")
         editor = Editor(client, (folder / "demo.expr").as_uri())
-        await client.start_io(sys.executable, "-c", START, "lsp", *options, cwd=str(ROOT))
+        env = os.environ | {"PYTHONPATH": os.pathsep.join([str(FATAL), *sys.path])}
+        await client.start_io(sys.executable, "-c", START, "lsp", *options, cwd=str(ROOT), env=env)
         await client.initialize_async(lsp.InitializeParams(lsp.ClientCapabilities()))
         client.initialized(lsp.InitializedParams())
         await work(editor)
@@ -125,6 +130,25 @@ def test_what_is_wrong_is_said_as_it_is_typed(tmp_path: Path) -> None:
         assert not await editor.type(DEMO)
 
     edit(work, tmp_path, "--max-steps", "10000")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a full stack is a signal there")
+def test_a_program_that_ends_its_process_loses_its_own_answers(tmp_path: Path) -> None:
+    async def work(editor: Editor) -> None:
+        for call, code, words in (
+            ("lgamma", "E509", "the program overflowed the interpreter's stack"),
+            ("gamma", "E508", "the time limit of 2 s is reached; its process did not stop"),
+            ("erfc", "E505", "the program ran out of memory"),
+        ):
+            (found,) = await editor.type(f"import math\nx = math.{call}(1)\n")
+            assert found.code == code and found.message.startswith(words)
+            question = editor.params(lsp.HoverParams, 1, 0)
+            assert await editor.client.text_document_hover_async(question) is None
+            assert not await editor.type(DEMO)
+            shown = await editor.client.text_document_hover_async(question)
+            assert shown is not None and "B  (2, 2)" in shown.contents.value  # type: ignore[union-attr]
+
+    edit(work, tmp_path)
 
 
 def test_values_gradients_and_pages_are_shown(tmp_path: Path) -> None:

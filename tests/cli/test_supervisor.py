@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -228,6 +229,24 @@ def test_the_worker_ends_with_the_command(place: Path) -> None:
     process.kill()
     process.communicate(timeout=PATIENCE)  # its output ends when nobody can write to it any more
     assert process.returncode == -9
+
+
+def test_the_workers_of_a_check_end_with_it(place: Path) -> None:
+    names = [f"slow{i}.py" for i in range(12)]
+    for name in names:
+        (place / name).write_text(PROGRAMS["slow.py"])
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(FATAL), *sys.path])}
+    words = [*COMMAND, "check", "-j", "2", *names]
+    process = subprocess.Popen(words, cwd=place, stdout=subprocess.PIPE, env=env)
+
+    def below(number: int) -> list[int]:
+        """The processes that a process has made."""
+        return [*map(int, Path(f"/proc/{number}/task/{number}/children").read_text().split())]
+
+    while not (first := below(process.pid)) or len(below(first[0])) < 2:
+        time.sleep(0.01)
+    process.kill()
+    process.communicate(timeout=PATIENCE / 2)  # the call that they are in takes longer
 
 
 def test_an_interrupt_between_two_workers(place: Path) -> None:

@@ -7,7 +7,6 @@ from importlib.util import find_spec
 from typing import Any
 
 from ...errors import Exit
-from ...outside import OUTSIDE
 from ..dispatch import COMMANDS
 from ..options import Command, only
 from ..streams import Environment
@@ -29,9 +28,6 @@ def show(values: dict[str, Any], words: list[str], env: Environment) -> int:
             "lsp needs the extra `lsp`, which is not installed", "pip install 'autodiff-cli[lsp]'"
         )
         return Exit.USAGE
-    if OUTSIDE.lost is not None:
-        env.complain("the server was lost while a program ran; the editor starts it again")
-        return Exit.INTERNAL
     from ..language_server import serve
 
     gc.enable()

@@ -122,8 +122,8 @@ def placed_operator(
         elif (
             error.code == "E208"
             and name
-            and value
             and type(value) in (set, tuple)
+            and value
             and (not isinstance(left, list) and not isinstance(right, list))
         ):
             error.amend(helps=(_number_of(name, value),))

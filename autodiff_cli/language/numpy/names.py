@@ -141,7 +141,8 @@ def numpy_function(name: str, ops: list[Any]) -> Callable[..., Any]:
         if not STATE.python or any(isinstance(a, Tensor) and a.tag is None for a in args):
             if STATE.python and any(isinstance(a, Tensor) and a.requires_grad for a in args):
                 raise fault("E402 numpy-cannot-called-tensor", name=name)
-            return calls.call_ops(ops, name, args, kwargs)
+            if ops:
+                return calls.call_ops(ops, name, args, kwargs)
         if own is not None:
             return own(*args, **kwargs)
         given = [array(a) if _is_data(a) else a for a in args]
