@@ -61,11 +61,12 @@ class Outside:
     the records that it left."""
 
     __slots__ = (
-        "base", "bounded", "journal", "lost", "numbers", "page", "printed", "seconds", "watched",
+        "base", "bounded", "journal", "kept", "lost", "numbers", "page", "printed", "seconds", "watched",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.base = 0  # bytes that the process had before it ran programs
+        self.kept = 0  # bytes that it had when garbage was collected last
         self.bounded = 0  # bytes that the program may have
         self.journal = -1
         self.lost: Lost | None = None
@@ -83,7 +84,7 @@ class Outside:
         """Another process than the one that has the page watches this one from now on."""
         self.journal = -1
         self.watched = True
-        self.base = data_of("self")
+        self.base = self.kept = data_of("self")
         self.use(bytearray(PAGE))
 
     def statement(self) -> tuple[int, int]:
@@ -105,10 +106,11 @@ class Outside:
             return
         from resource import RUSAGE_SELF, getrusage
 
-        if getrusage(RUSAGE_SELF).ru_maxrss << 10 > MUCH and data_of("self") > self.base + MUCH:
+        if getrusage(RUSAGE_SELF).ru_maxrss << 10 > MUCH and data_of("self") > self.kept + MUCH:
             import gc
 
             gc.collect()
+            self.kept = data_of("self")
         if size != self.bounded:
             self.bounded = size
             self._allow(size)

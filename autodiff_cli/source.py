@@ -23,12 +23,14 @@ class Source:
     """One piece of program text.
 
     `name` is what messages show (a path as the user gave it, `<stdin>`, `<expr>`), `text` is the
-    decoded text with a leading byte-order mark removed and line ends made `\\n`.
+    decoded text with a leading byte-order mark removed and line ends made `\\n`; `before`: how many
+    lines of a whole, of which it is a part, stand above it.
     """
 
-    __slots__ = ("_has", "_starts", "name", "text")
+    __slots__ = ("_has", "_starts", "before", "name", "text")
 
-    def __init__(self, text: str, name: str = "<expr>"):
+    def __init__(self, text: str, name: str = "<expr>", before: int = 0):
+        self.before = before
         self.name: str = name
         self.text: str = text
         self._starts: list[int] | None = None
@@ -44,7 +46,7 @@ class Source:
     def starts(self) -> list[int]:
         """Offset of the first character of every line."""
         if self._starts is None:
-            starts, at = [0], self.text.find("\n")
+            starts, at = [0] * (self.before + 1), self.text.find("\n")
             while at >= 0:
                 starts.append(at + 1)
                 at = self.text.find("\n", at + 1)

@@ -234,7 +234,7 @@ def entered(text: str, name: str, options: Options) -> Loop:
     """A session after these statements; those that fail are left out."""
     loop = Loop(options)
     with suppress(AutodiffError, MemoryError, RecursionError):
-        for piece in pieces(text):
+        for piece, _ in pieces(text):
             with suppress(AutodiffError):
                 loop.session.run_text(Source(piece, name), Path(name).parent)
     return loop

@@ -31,8 +31,9 @@ class Quit(Exception):
 @dataclass(slots=True)
 class Entry:
     """What was entered at once. `pure`: it only assigned names; `looks`: it only showed something;
-    `explicit`: it calls backward(); `found`: what the names it assigns were before, and `world` the
-    settings; `files`: what its `load` calls read; `functions`: what it defines."""
+    `explicit`: it, or one before it, calls backward(); `found`: what the names it assigns were
+    before, and `world` the settings; `spent`: the `seconds` of all until here; `files`: what its
+    `load` calls read; `functions`: what it defines. What stood before an entry never changes."""
 
     source: Source
     trees: list[syntax.Node]
@@ -42,6 +43,7 @@ class Entry:
     explicit: bool
     found: dict[str, Any]
     world: dict[str, Any]
+    spent: float
     files: dict[Any, Any] = field(default_factory=dict)
     seconds: float = 0.0
     functions: list[syntax.FunctionDef] = field(init=False)

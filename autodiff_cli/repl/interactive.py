@@ -10,8 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import chain
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,6 +58,7 @@ class Interactive(Program):
         super().__init__(Source("", "<session>"), options)
         self.output = write
         self.entries: list[Entry] = []
+        self.definitions: Definitions = {}  # functions that were entered, by the place of the name
         self.undone: list[Entry] = []
         self.replaced: list[Replaced] = []
         self.muted = False
@@ -84,6 +83,7 @@ class Interactive(Program):
                 self._refuse_unknown(trees[0])
                 outcome = self._run(entry)
                 entry.seconds = time.perf_counter() - start
+                entry.spent += entry.seconds
         except BaseException:
             self._forget(entry)
             raise
@@ -93,25 +93,18 @@ class Interactive(Program):
         return outcome
 
     def _entry(self, source: Source, trees: list[syntax.Node], folder: Path | None) -> Entry:
-        names, known = self.scope.names, self._definitions()
+        names, known = self.scope.names, self.definitions
+        explicit = differentiates(trees) or self.explicit
         with self.dialect():
-            gradients = not self._hooks(differentiates(trees))
+            gradients = not self._hooks(explicit)
             pure = Purity(names, known, gradients=gradients).of_statements(trees)
             looks = all(isinstance(tree, syntax.ExprStmt) for tree in trees) and (
                 pure or Purity(names, known).of_statements(trees)
             )
-        entry = Entry(
-            source, trees, folder, pure, looks, differentiates(trees), {}, self.world.copy()
-        )
+        entry = Entry(source, trees, folder, pure, looks, explicit, {}, {}, self.spent)
+        known.update((tree.name_span, tree) for tree in entry.functions)
         self._note(entry)
         return entry
-
-    def _definitions(self) -> Definitions:
-        """The functions that were entered, by the place of their names."""
-        return {
-            tree.name_span: tree
-            for tree in chain.from_iterable(map(attrgetter("functions"), self.entries))
-        }
 
     def _choose_dialect(self, trees: list[syntax.Node]) -> None:
         """The first statements decide: with an import it is a Python session."""
@@ -191,7 +184,12 @@ class Interactive(Program):
     @property
     def explicit(self) -> bool:
         """Whether the session differentiates by itself: it calls backward()."""
-        return any(map(attrgetter("explicit"), self.entries))
+        return bool(self.entries) and self.entries[-1].explicit
+
+    @property
+    def spent(self) -> float:
+        """Seconds that the statements took."""
+        return self.entries[-1].spent if self.entries else 0.0
 
     def _hooks(self, explicit: bool = False) -> list[Callable[[], None]]:
         """What reading `.grad` does; nothing where backward() is called."""
@@ -369,7 +367,7 @@ class Interactive(Program):
         """Whether evaluating an expression changes nothing."""
         with self._entered():
             purity = Purity(
-                self.scope.names, self._definitions(), loops=loops, gradients=not self._hooks()
+                self.scope.names, self.definitions, loops=loops, gradients=not self._hooks()
             )
             return purity.of_expression(tree)
 

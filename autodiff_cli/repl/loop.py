@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
-from operator import attrgetter, is_
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -95,9 +93,11 @@ class Loop:
 
     # -- feeding ------------------------------------------------------------------------------
 
-    def feed(self, text: str, name: str = "<repl>", complete: bool = False) -> Reply:
-        """Run what was entered. Whatever goes wrong, the session goes on. `complete`: there is no
-        more, so what is cut off is an error."""
+    def feed(
+        self, text: str, name: str = "<repl>", complete: bool = False, before: int = 0
+    ) -> Reply:
+        """Run what was entered, `before` lines into it. Whatever goes wrong, the session goes on.
+        `complete`: there is no more, so what is cut off is an error."""
         text = without_prompts(text)
         self.pieces.clear()
         self.code = Exit.OK
@@ -106,33 +106,35 @@ class Loop:
         if not complete and self.is_incomplete(text):
             return Reply("incomplete")
         self.inputs.append(text.strip("\n"))
-        OUTSIDE.record("input", text)
+        OUTSIDE.record("input", (text, before))
         try:
-            return self._fed(text, name)
+            return self._fed(Source(text, name, before))
         finally:
             self.note()
 
     def note(self) -> None:
         """Tell the log what the session is a list of, where that changed."""
         entries, noted = self.session.entries, self.noted
-        same = sum(takewhile(bool, map(is_, entries, noted)))
+        same = min(len(entries), len(noted))
+        while same and entries[same - 1] is not noted[same - 1]:  # those before it are the same
+            same -= 1
         added = [
             (e.source.text, e.source.name, None if e.folder is None else str(e.folder))
             for e in entries[same:]
         ]
         OUTSIDE.record("done", (same, added, self.settings))
-        self.noted = entries[:]
+        noted[same:] = entries[same:]
 
-    def _fed(self, text: str, name: str) -> Reply:
+    def _fed(self, source: Source) -> Reply:
         suggestion = ""
         try:
             with uninterrupted():  # but for what runs programs
-                self._dispatch(text, name)
+                self._dispatch(source)
         except Quit:
             return Reply("quit", "".join(self.pieces))
         except AutodiffError as error:
             self.fail_with(error.diagnostic)
-            suggestion = _corrected(error.diagnostic, text)
+            suggestion = _corrected(error.diagnostic, source.text)
         except Problem as problem:
             self.complain(problem)
         except KeyboardInterrupt:
@@ -154,8 +156,8 @@ class Loop:
             return False
         return is_incomplete(text)
 
-    def _dispatch(self, text: str, name: str) -> None:
-        stripped = text.strip()
+    def _dispatch(self, source: Source) -> None:
+        stripped = source.text.strip()
         word = stripped.removesuffix("()")
         question = _QUESTION.fullmatch(stripped)
         if question:
@@ -167,7 +169,7 @@ class Loop:
         elif stripped.startswith("%"):
             raise self._percent(stripped)
         else:
-            self.run(Source(text, name))
+            self.run(source)
 
     def _percent(self, text: str) -> Problem:
         word = text[1:].split(maxsplit=1)[0] if text[1:].strip() else ""
@@ -213,7 +215,7 @@ class Loop:
     def careful(self, work: Callable[[], Any]) -> Any:
         """Do what may have to be undone by running the session again, and say so when that
         takes a while."""
-        seconds = sum(map(attrgetter("seconds"), self.session.entries))
+        seconds = self.session.spent
         if seconds > SLOW_REPLAY:
             self.session.announce = lambda: self.say(
                 f"putting the session back together, about {seconds:.1f} s ..."

@@ -64,12 +64,12 @@ def _joined(lines: list[Line]) -> str:
 def _lines(entries: list[Entry], python: bool) -> list[Line]:
     lines: list[Line] = []
     trees = [(tree, entry) for entry in entries for tree in entry.trees]
-    for at, (tree, entry) in enumerate(trees):
+    for (tree, entry), last_value_read in zip(trees, _last_value_read(trees), strict=True):
         text = statement_text(tree)
         pure = entry.pure
         looking = isinstance(tree, syntax.ExprStmt) and (pure or entry.looks)
         binds, reads = assigned_names([tree])[0], _reads(tree)
-        if looking and _is_last_value_read([t for t, _ in trees[at + 1 :]]):
+        if looking and last_value_read:
             # `_` means nothing in a file: it gets the name that the statements below read.
             # A literal alone would become a tensor there: it is taken out of a pair.
             literal = not any(isinstance(n, syntax.Name) for n in syntax.walk(tree))
@@ -88,14 +88,14 @@ def statement_text(tree: syntax.Node) -> str:
     return tree.span.text.rstrip()
 
 
-def _is_last_value_read(below: list[syntax.Node]) -> bool:
-    """Whether a statement reads `_` before another bare expression gives it a new value."""
-    for tree in below:
-        if "_" in _reads(tree):
-            return True
-        if isinstance(tree, syntax.ExprStmt):
-            return False
-    return False
+def _last_value_read(trees: list[tuple[syntax.Node, Entry]]) -> list[bool]:
+    """Of each statement, whether one below reads `_` before a bare expression gives it a value."""
+    found: list[bool] = []
+    read = False
+    for tree, _ in reversed(trees):
+        found.append(read)
+        read = "_" in _reads(tree) or (read and not isinstance(tree, syntax.ExprStmt))
+    return found[::-1]
 
 
 def _reads(tree: syntax.Node) -> set[str]:

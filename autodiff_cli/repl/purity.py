@@ -6,7 +6,7 @@ statement is undone by putting the table of names back; the others are undone by
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -83,19 +83,32 @@ class Purity:
     loops: bool = True
     gradients: bool = True
     assigned: set[str] = field(default_factory=set)
-    judged: dict[Span, bool] = field(default_factory=dict)
+    called: set[Span] = field(default_factory=set)
+    pending: list[syntax.FunctionDef] = field(default_factory=list)  # called, and not yet judged
 
     def of_statements(self, trees: list[syntax.Node]) -> bool:
         """Whether these statements only assign names."""
         self.assigned = assigned_names(trees)[0]
         for tree in trees:
             self._bind_loops(tree)
-        return all(map(self._statement, trees))
+        return all(map(self._statement, trees)) and self._functions_too()
 
     def of_expression(self, tree: syntax.Node) -> bool:
         """Whether an expression changes nothing at all."""
         self._bind_loops(tree)
-        return self._all(tree)
+        return self._all(tree) and self._functions_too()
+
+    def _functions_too(self) -> bool:
+        """Whether the functions that are called, and those that they call, only compute."""
+        while self.pending:
+            tree = self.pending.pop()
+            local, outer = assigned_names(tree.body)
+            inner = replace(self, assigned=local | {param.name for param in tree.params})
+            for statement in tree.body:
+                inner._bind_loops(statement)
+            if outer or not all(map(inner._statement, tree.body)):
+                return False
+        return True
 
     def _bind_loops(self, tree: syntax.Node) -> None:
         for node in syntax.walk(tree):
@@ -189,22 +202,14 @@ class Purity:
         return isinstance(value, Builtin) and value.name.rpartition(".")[2] in HARMLESS
 
     def _function(self, function: UserFunction) -> bool:
-        """Whether a function of the session only computes; a recursive call is judged once."""
+        """Whether a function is the session's, to be judged once."""
         tree = self.definitions.get(function.span)
         if tree is None or function.wrappers:
             return False
-        if function.span in self.judged:
-            return self.judged[function.span]
-        self.judged[function.span] = True
-        local, outer = assigned_names(tree.body)
-        inner = Purity(self.names, self.definitions, loops=self.loops, gradients=self.gradients)
-        inner.assigned = local | {param.name for param in tree.params}
-        inner.judged = self.judged
-        for statement in tree.body:
-            inner._bind_loops(statement)
-        pure = not outer and all(map(inner._statement, tree.body))
-        self.judged[function.span] = pure
-        return pure
+        if function.span not in self.called:
+            self.called.add(function.span)
+            self.pending.append(tree)
+        return True
 
     def _method(self, tree: syntax.Attribute) -> bool:
         name = tree.attr

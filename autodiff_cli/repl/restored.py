@@ -24,7 +24,7 @@ class Before(NamedTuple):
     statements: list[tuple[str, str, str | None]]
     inputs: list[str]
     settings: Any
-    running: str | None
+    running: tuple[str, int] | None
     shown: str
     typed: str
 
@@ -34,12 +34,12 @@ def before() -> Before:
     statements: list[Any] = []
     inputs: list[str] = []
     settings: Any = None
-    running: str | None = None
+    running: tuple[str, int] | None = None
     shown: list[str] = []
     typed = ""
     for kind, value in OUTSIDE.left():
         if kind == INPUT:
-            inputs.append(value.strip("\n"))
+            inputs.append(value[0].strip("\n"))
             running = value
             shown.clear()
             typed = ""
@@ -58,9 +58,9 @@ def what_happened(found: Before, lost: Lost, name: str) -> AutodiffError:
     """The error of the input that ran."""
     error = explained(lost, None, None)
     if found.running is not None:
-        end = len(found.running.rstrip())
-        start = len(found.running) - len(found.running.lstrip("\n"))
-        error.amend(span=Span(Source(found.running, name), start, end), label="this input ran")
+        text, above = found.running
+        start, end = len(text) - len(text.lstrip("\n")), len(text.rstrip())
+        error.amend(span=Span(Source(text, name, above), start, end), label="this input ran")
     return error
 
 

@@ -1,7 +1,6 @@
 """A script on standard input in pieces: commands, and the statements between them one by one.
 
-Every piece is preceded by as many empty lines as stand before it in the script, so that messages
-have the script's line numbers.
+Every piece comes with the number of lines above it, so that messages have the script's.
 """
 
 from __future__ import annotations
@@ -17,32 +16,31 @@ from .pasted import without_prompts
 _COMMAND = re.compile(r"[:%][A-Za-z]|\?{1,2}\s*\w|[\w.]+\?{1,2}\s*$")
 _GOES_ON = frozenset(KIND[name] for name in ("ELSE", "ELIF") if name in KIND)
 _AT = KIND.get("AT", -1)
-MOST_NUMBERED = 5000  # lines; later pieces are numbered from here
 
 
-def pieces(text: str) -> Iterator[str]:
-    """The inputs of a script, each as it would be entered."""
+def pieces(text: str) -> Iterator[tuple[str, int]]:
+    """The inputs of a script, each as it would be entered, and how many lines stand above it."""
     text = without_prompts(text)
     chunk: list[str] = []
     for number, line in enumerate(text.split("\n")):
         if _COMMAND.match(line):
             yield from _statements(chunk, number - len(chunk))
             chunk = []
-            yield line
+            yield line, number
         else:
             chunk.append(line)
     yield from _statements(chunk, text.count("\n") + 1 - len(chunk))
 
 
-def _statements(lines: list[str], before: int) -> Iterator[str]:
+def _statements(lines: list[str], before: int) -> Iterator[tuple[str, int]]:
     text = "\n".join(lines)
     if not text.strip():
         return
     start = 0
     for end in [*_ends(text), len(text)]:
         if text[start:end].strip():
-            number = before + text.count("\n", 0, start)
-            yield "\n" * min(number, MOST_NUMBERED) + text[start:end].rstrip("\n") + "\n\n"
+            yield text[start:end].rstrip("\n") + "\n\n", before
+        before += text.count("\n", start, end)
         start = end
 
 

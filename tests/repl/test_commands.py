@@ -168,7 +168,7 @@ def test_words_that_cannot_be_read(demo: Any) -> None:
 def test_a_long_restoration_is_announced(demo: Any) -> None:
     demo("c = const([1.0])")
     demo("c += 1")
-    demo.loop.session.entries[0].seconds = 3.0
+    demo.loop.session.entries[-1].spent = 3.0
     assert "putting the session back together, about 3.0 s" in demo(":undo")
     assert demo("c") == "[1]\n"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from autodiff_cli.cli.main import main
 from autodiff_cli.cli.streams import Environment
+from autodiff_cli.outside import OUTSIDE
 from autodiff_cli.repl.script import pieces
 
 SCRIPTS = [
@@ -65,9 +67,23 @@ def test_messages_have_the_lines_of_the_script() -> None:
     assert "--> <stdin>:7:2" in err.getvalue()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="logged on Linux only")
+def test_the_log_of_a_script_grows_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each input costs as much as the one before it, wherever it stands."""
+    monkeypatch.setattr(OUTSIDE, "journal", os.memfd_create("journal"))
+    sizes = []
+    for text in ("x = 1\n" * 200, "x = 1\n" * 400):
+        stdin: Any = io.StringIO(text)
+        stdin.buffer = io.BytesIO(text.encode())
+        assert main(["repl"], Environment(stdin, io.StringIO(), io.StringIO(), {})) == 0
+        sizes.append(os.lseek(OUTSIDE.journal, 0, os.SEEK_END))
+    assert sizes[1] - sizes[0] < 2.05 * sizes[0]
+    os.close(OUTSIDE.journal)
+
+
 def test_pieces() -> None:
     text = "@decorated\ndef f(x):\n  return x\n\n\nx = 1\n:list\ny = 2; z = 3\n"
-    found = [piece.strip() for piece in pieces(text)]
+    found = [piece.strip() for piece, _ in pieces(text)]
     assert found == ["@decorated\ndef f(x):\n  return x", "x = 1", ":list", "y = 2; z = 3"]
 
 

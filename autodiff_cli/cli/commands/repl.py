@@ -158,9 +158,11 @@ def _script(values: dict[str, Any], preloaded: list[tuple[str, str]], env: Envir
     around = _surroundings(values, env)
     around.settings.echo = "none"
     loop = Loop(session_options(values), around)
-    inputs = [f"{kind} {shlex.quote(text)}" if kind else f"{text}\n\n" for kind, text in preloaded]
-    for piece in (*inputs, *pieces(text)):
-        reply = loop.feed(piece, "<stdin>", complete=True)
+    inputs = [
+        (f"{kind} {shlex.quote(text)}" if kind else f"{text}\n\n", 0) for kind, text in preloaded
+    ]
+    for piece, before in (*inputs, *pieces(text)):
+        reply = loop.feed(piece, "<stdin>", True, before)
         if reply.status == "error":
             env.note(reply.output.rstrip("\n"))
             return loop.code
