@@ -61,7 +61,8 @@ class Outside:
     the records that it left."""
 
     __slots__ = (
-        "base", "bounded", "journal", "kept", "lost", "numbers", "page", "printed", "seconds", "watched",
+        "base", "bounded", "journal", "kept", "lost", "numbers", "page", "printed", "seconds",
+        "watched",
     )  # fmt: skip
 
     def __init__(self) -> None:
