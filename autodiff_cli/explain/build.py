@@ -19,10 +19,12 @@ from ..graph.registry import F
 from ..graph.state import grad_mode
 from ..language.program.running import Program
 from ..language.program.variables import Variable
-from ..symbolic.expression import Infix, Name, expression_of, text
+from ..symbolic.derivation import spellings
+from ..symbolic.expression import Name, expression_of, text
 from ..symbolic.latex import escaped, latex
 from .check import compared
 from .choosing import check_opened, chosen_units, variables
+from .evaluated import agrees
 from .model import Contribution, Explanation, Formula, Forward, Incoming, Request, Seed, Step, Total
 from .naming import Names
 from .record import Given, Recording, Seeds, recorded, untouched
@@ -264,7 +266,7 @@ class _Builder:
 
     def _contribution(self, unit: Unit, target: Node, at: int, part: list[Given]) -> Contribution:
         node = self.sums[unit, target, at]
-        formula, broadcast = self._formula(unit, part)
+        formula, broadcast = self._formula(unit, part, node)
         return Contribution(
             self._called(target),
             formula,
@@ -279,8 +281,10 @@ class _Builder:
     def _maker(self, node: Node) -> int:
         return self.numbers[self.makers[node]] if node in self.makers else 0
 
-    def _formula(self, unit: Unit, part: list[Given]) -> tuple[Formula, tuple[int, ...] | None]:
-        """The cotangents of a path in the names of the program."""
+    def _formula(
+        self, unit: Unit, part: list[Given], node: Node
+    ) -> tuple[Formula, tuple[int, ...] | None]:
+        """`node`, the sum of the cotangents of a path, in the names of the program."""
         entries = [n for n in self._made(unit.head) if n in self.recording.used]
         names = dict(self.names.of)
         seeds = dict(self.recording.seeds)
@@ -292,13 +296,10 @@ class _Builder:
         undone = [g.g for g in part if g.g.op.key == "summed_to" and len(part) == 1]
         broadcast = undone[0].inputs[0].shape if undone else None
         if len(unit.nodes) == 1 or not self.grouped:
-            found = [expression_of(given.g, names) for given in part]
-            whole = found[0]
-            for further in found[1:]:
-                whole = Infix("add", whole, further)
-            shown = text(whole)
-            if len(shown) <= LONGEST and readable(whole):
-                return Formula(shown, latex(whole)), broadcast
+            for found in spellings(node, names):
+                short = readable(found.shown) and len(text(found.shown, 0, True)) <= LONGEST
+                if short and agrees(found, node, names) is not False:
+                    return Formula(text(found.shown, 0, True), latex(found.shown)), broadcast
         return self._chain(unit, entries, part[0].target), broadcast
 
     def _chain(self, unit: Unit, entries: list[Node], target: Node) -> Formula:
@@ -326,7 +327,7 @@ class _Builder:
         for base, given in by_name.items():
             targets = {target for target, _, _ in given}
             target, node, part = given[0]
-            formula, broadcast = self._formula(unit, part)
+            formula, broadcast = self._formula(unit, part, node)
             times = len(given) if len(targets) > 1 else sum(len(part) for _, _, part in given)
             if len(targets) == 1:
                 found.append(Contribution(

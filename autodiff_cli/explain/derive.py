@@ -7,7 +7,7 @@ marked as not verified.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Container
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,30 +17,26 @@ import numpy as np
 from ..autograd.forward import Linearized
 from ..autograd.tensor import Tensor
 from ..autograd.transforms.jacobians import hessian, jacobian
-from ..checks.deadline import go_on_after
 from ..engine.evaluate import evaluate
 from ..errors import AutodiffError, Diagnostic, Ended, fault
 from ..graph.node import Node
 from ..graph.op import CONSTANT, LEAF, constant, value_of
 from ..graph.params import BindError
-from ..graph.state import STATE, grad_mode
+from ..graph.state import grad_mode
 from ..graph.walk import SEQUENCE, walk
 from ..language.program.report import Options
 from ..language.program.variables import Variable
-from ..language.runtime.expressions import Context, compile_expression
-from ..language.syntax.parser import parse
-from ..language.syntax.tree import ExprStmt
-from ..language.values.values import Scope
 from ..source import Source
-from ..symbolic.derivation import Formula, formulas
+from ..symbolic.derivation import Formula, formulas, spellings
 from ..symbolic.differentials import derivation
-from ..symbolic.expression import Expression, Infix, Name, expression_of, text
+from ..symbolic.expression import Infix, Name, text
 from ..symbolic.latex import latex, name
-from ..symbolic.lets import cost_of, mapped, renamed
+from ..symbolic.lets import mapped
 from ..symbolic.terms import NoFormula
 from ..transform.torch_source import Made
 from ..transform.torch_source import Recording as Recorder
 from .choosing import variables
+from .evaluated import agrees, built
 from .model import Request
 from .naming import Names
 from .record import Seeds, recorded, untouched
@@ -122,9 +118,9 @@ def _exported(
         if to != "torch" and not raw and len(recording.nodes) <= MOST_NODES:
             with suppress(AutodiffError):
                 formula, verified = context.found([v.node], gradient, raw, v.name, 1)
-                built, named = context.built(formula)
-                if verified and isinstance(built, Tensor):
-                    gradient = built.node
+                value, named = context.built(formula)
+                if verified and isinstance(value, Tensor):
+                    gradient = value.node
                     lets += named
         found[context.short.get(v.node, v.name)] = v.node, gradient
     own = [(shown, node) for node, shown in context.short.items() if node.op is LEAF]
@@ -242,17 +238,19 @@ class _Context:
                         return formula, True
             except NoFormula as error:
                 missing = error.node
-        plain = expression_of(gradient, self.short)
-        no_rule = missing is not None and (missing.op is CONSTANT or not readable(plain))
-        if order > 1 or no_rule:
+        if order > 1 or (missing is not None and missing.op is CONSTANT):
             raise self._none(missing, gradient, wrt)
-        if not readable(plain) or len(text(plain)) > LONGEST:
-            raise fault("E505 d-d-too-long", self.of, wrt)
-        formula = Formula(plain, (), cost_of(plain))
-        agrees = self._agrees(formula, gradient)
-        if agrees is False:
+        short = [
+            formula for formula in spellings(gradient, self.short, raw)
+            if readable(formula.shown) and len(text(formula.shown)) <= LONGEST
+        ]  # fmt: skip
+        for formula in short:
+            verified = self._agrees(formula, gradient)
+            if verified is not False:
+                return formula, verified is True
+        if short or missing is not None:
             raise self._none(missing, gradient, wrt)
-        return formula, agrees is True
+        raise fault("E505 d-d-too-long", self.of, wrt)
 
     def steps(
         self, variable: Variable, gradient: Node, made: Derivative
@@ -279,7 +277,7 @@ class _Context:
                 places.setdefault(tangent, f"{change} {at}")
             changes = {p: Name(places[t]) for p, t in zip(line.changes, tangents, strict=True)}
             shown = mapped(line.shown, changes.get)
-            if not _compared(Formula(shown, (), 0), total, places):
+            if not agrees(Formula(shown, (), 0), total, places):
                 raise self._none(None, gradient, made.wrt)
             found.append((text(line.shown, 0, True), "; ".join(line.rules)))
         whole = f"sum({text(product, 0, True)})" if gradient.ndim else text(product, 0, True)
@@ -288,7 +286,7 @@ class _Context:
     def built(self, formula: Formula) -> tuple[Any, list[tuple[str, Node]]]:
         """A formula as a graph of the program's values, and its parts that have names."""
         with grad_mode(True):  # else what is looked at would be leaves
-            return _built(formula, self.readable, lambda node: node)
+            return built(formula, self.readable, lambda node: node)
 
     def _none(self, node: Node | None, gradient: Node, wrt: str) -> AutodiffError:
         node = node or gradient
@@ -300,13 +298,13 @@ class _Context:
         """Whether a formula has the value of the gradient, where the program is and at other
         values of what it reads; None when it cannot be evaluated here."""
         names = self.readable
-        found = _compared(formula, gradient, names)
+        found = agrees(formula, gradient, names)
         if not found:
             return found
         for far in (True, False):  # anywhere, else near where functions are defined
             moved = _moved([gradient, *names], names, far)
             if moved is not None and (not far or _is_finite(moved[gradient])):
-                return _compared(formula, moved[gradient], {moved[n]: names[n] for n in names})
+                return agrees(formula, moved[gradient], {moved[n]: names[n] for n in names})
         return True
 
 
@@ -370,49 +368,3 @@ def _shortened(known: dict[Node, str]) -> dict[Node, str]:
         node: base if count[base := shown.partition("#")[0]] == 1 else shown
         for node, shown in known.items()
     }
-
-
-def _built(
-    formula: Formula, names: Mapping[Node, str], shown: Callable[[Node], Node]
-) -> tuple[Any, list[tuple[str, Node]]]:
-    """The value of a formula, and its parts that have names; `shown` gives what to read."""
-    scope = Scope(None, True)
-    places: dict[str, str] = {}
-    for node, text_ in names.items():
-        scope.names[places.setdefault(text_, f"v{len(places)}_")] = Tensor(shown(node))
-    before, STATE.python = STATE.python, False  # formulas have the names of native programs
-    try:
-        for let, part in formula.lets:
-            scope.names[let] = _evaluated(renamed(part, places), scope)
-        result = _evaluated(renamed(formula.shown, places), scope)
-    finally:
-        STATE.python = before
-    lets = [(let, scope.names[let]) for let, _ in formula.lets]
-    return result, [(let, part.node) for let, part in lets if isinstance(part, Tensor)]
-
-
-def _compared(formula: Formula, gradient: Node, names: Mapping[Node, str]) -> bool | None:
-    try:
-        result, _ = _built(formula, names, lambda node: constant(value_of(node)))
-    except AutodiffError as error:
-        go_on_after(error)
-        return None
-    except (RecursionError, ValueError):
-        return None
-    found = result.numpy() if isinstance(result, Tensor) else np.asarray(result)
-    expected = value_of(gradient)
-    if found.shape != expected.shape:
-        return False
-    narrow = expected.dtype.itemsize < 8
-    finite = np.isfinite(expected)
-    largest = float(np.abs(expected[finite]).max(initial=0.0))
-    return bool(np.allclose(
-        found, expected, rtol=1e-3 if narrow else 1e-7,
-        atol=(1e-4 if narrow else 1e-9) * max(1.0, largest), equal_nan=True,
-    ))  # fmt: skip
-
-
-def _evaluated(expression: Expression, scope: Scope) -> Any:
-    (statement,) = parse(Source(text(expression, 0, True), "<derivative>")).body
-    assert isinstance(statement, ExprStmt)
-    return compile_expression(statement.value, Context(True))(scope)

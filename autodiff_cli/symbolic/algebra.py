@@ -16,6 +16,7 @@ from ..graph.registry import overloads
 from .matrices import rooted, without_roots
 from .places import without_slices
 from .terms import (
+    JOINS,
     OPERAND,
     OPPOSITE,
     At,
@@ -82,6 +83,18 @@ class Algebra:
             return None
         (((factor,), number),) = sum_.terms
         return factor, self.atoms[factor.atom], number
+
+    def gates_of(self, gate: Atom) -> list[int]:
+        """The gates that an `and` or `or` joins."""
+        return [part.terms[0][0][0].atom for part in gate.parts]
+
+    def opposite(self, gate: int) -> int:
+        """The gate that is 1 where this one is 0."""
+        atom = self.atoms[gate]
+        parts = atom.parts
+        if atom.data in JOINS:
+            parts = tuple(self.of_atom(self.opposite(inner)) for inner in self.gates_of(atom))
+        return self.atom("gate", OPPOSITE[atom.data], parts, atom.shape)
 
     def number(self, value: float, shape: Shape = ()) -> Sum:
         return Sum((((), value),) if value else (), shape)
@@ -164,8 +177,8 @@ class Algebra:
         if cut is not None:
             return self._merged(number * cut[0], cut[1])
         factors = [f for f in factors if not self._is_idle(f, factors)]
-        gates = {(f.at, *self.atoms[f.atom]) for f in factors if self.atoms[f.atom].kind == "gate"}
-        if any((at, kind, OPPOSITE[key], *rest) in gates for at, kind, key, *rest in gates):
+        gates = {(f.at, f.atom) for f in factors if self.atoms[f.atom].kind == "gate"}
+        if len(gates) > 1 and any((at, self.opposite(gate)) in gates for at, gate in gates):
             return 0.0, []
         for position, one in enumerate(factors):
             if self._is_whole(one, factors):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ..graph.node import Node
 from .algebra import Algebra
-from .expression import Expression, Index, axes_of
+from .expression import Expression, Index, axes_of, expression_of
 from .lets import cost_of, with_lets
 from .matrix_form import Printer
 from .reading import Reader
@@ -95,7 +95,23 @@ def _formula(
         if node not in kept:
             with suppress(NoFormula):
                 name_of(reader.read(node), text)
-    shown = Printer(algebra, named).form(found).shown
-    if found.shape and set(found.shape) == {1} and not axes_of(shown):
-        shown = Index(shown, ", ".join(["None"] * len(found.shape)))
-    return shown, algebra.work
+    return _printed(Printer(algebra, named), found), algebra.work
+
+
+def _printed(printer: Printer, sum_: Sum) -> Expression:
+    shown = printer.form(sum_).shown
+    if sum_.shape and set(sum_.shape) == {1} and not axes_of(shown):
+        shown = Index(shown, ", ".join(["None"] * len(sum_.shape)))
+    return shown
+
+
+def spellings(node: Node, names: Mapping[Node, str], raw: bool = False) -> Iterator[Formula]:
+    """Ways to write a graph: as the sum of products that it is, and, `raw`, op by op."""
+    if not raw:
+        with suppress(NoFormula):
+            algebra = Algebra()
+            found = Reader(algebra, names).read(node)
+            shown = _printed(Printer(algebra, {}), found)
+            yield Formula(shown, (), cost_of(shown))
+    plain = expression_of(node, names)
+    yield Formula(plain, (), cost_of(plain))

@@ -20,7 +20,7 @@ MAX_PARTS = 200
 INFIX = {
     "add": ("+", 1), "sub": ("-", 1), "mul": ("*", 2), "div": ("/", 2), "matmul": ("@", 2),
     "pow": ("**", 4), "gt": (">", 0), "ge": (">=", 0), "lt": ("<", 0), "le": ("<=", 0),
-    "eq": ("==", 0), "ne": ("!=", 0),
+    "eq": ("==", 0), "ne": ("!=", 0), "bitwise_and": ("&", 0.5), "bitwise_or": ("|", 0.5),
 }  # fmt: skip
 NEGATION = 3
 ATOM = 9
@@ -400,7 +400,7 @@ def is_column(shown: Any) -> bool:
 _ATOMIC = re.compile(r"[\w.#']+(\([^()]*\)|\[[^\[\]]*\])*|\[.*\]|\([^()]*\)")
 
 
-def text(expression: Any, priority: int = 0, tight: bool = False) -> str:
+def text(expression: Any, priority: float = 0, tight: bool = False) -> str:
     """The expression as program text; `tight` for formulas: powers without spaces, all
     digits of numbers."""
     match expression:

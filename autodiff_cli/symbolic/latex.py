@@ -39,7 +39,7 @@ _FUNCTIONS = {
 }  # fmt: skip
 _SIGNS = {
     "add": "+", "sub": "-", "gt": ">", "ge": r"\ge", "lt": "<", "le": r"\le", "eq": "=",
-    "ne": r"\ne",
+    "ne": r"\ne", "bitwise_and": r"\land", "bitwise_or": r"\lor",
 }  # fmt: skip
 _GRADIENT = re.compile(r"g\((.*)\)", re.DOTALL)
 _OCCURRENCE = re.compile(r"(.*)#(\d+)", re.DOTALL)
@@ -125,7 +125,7 @@ def number(value: Any, precision: int = 6) -> str:
     return rf"{digits} \cdot 10^{{{int(power)}}}" if mark else digits
 
 
-def latex(expression: Any, priority: int = 0) -> str:
+def latex(expression: Any, priority: float = 0) -> str:
     """The expression as LaTeX for math mode."""
     shown, own = _shown(expression)
     return _bracketed(shown) if own < priority else shown
@@ -134,7 +134,7 @@ def latex(expression: Any, priority: int = 0) -> str:
 _SUM, _PRODUCT, _POWER = 1, 2, 4
 
 
-def _shown(expression: Any) -> tuple[str, int]:
+def _shown(expression: Any) -> tuple[str, float]:
     """LaTeX, and how tightly it binds."""
     match expression:
         case Name(text):
@@ -254,7 +254,7 @@ def _diagonal(vector: Any) -> str:
     return rf"\operatorname{{diag}}\left({latex(vector)}\right)"
 
 
-def _spread(one: Any, other: Any, own: int) -> str:
+def _spread(one: Any, other: Any, own: float) -> str:
     """A term beside another: a vector beside a matrix is in each of its rows or columns."""
     if axes_of(other) == 2 and not is_column(other):
         if is_column(one):
@@ -270,6 +270,8 @@ def _call(
     match function, arguments:
         case "sqrt", (inner,):
             return rf"\sqrt{{{latex(inner)}}}", ATOM
+        case "logical_not", (inner,):
+            return rf"\lnot {latex(inner, ATOM)}", _POWER
         case "abs", (inner,):
             return rf"\left|{latex(inner)}\right|", ATOM
         case "norm", (inner,) if not keywords:

@@ -86,7 +86,7 @@ def with_lets(
     ordered: list[tuple[str, Expression]] = []
     while lets:
         ready = next(
-            (let for let in lets if not any(_mentions(let[1], o) for o, _ in lets if o != let[0])),
+            (let for let in lets if mentioned(let[1]).isdisjoint({o for o, _ in lets} - {let[0]})),
             lets[0],
         )
         lets.remove(ready)
@@ -150,10 +150,12 @@ def mapped(shown: Any, change: Callable[[Any], Any]) -> Any:
     return shown._make(mapped(field, change) for field in shown) if found is None else found
 
 
-def _mentions(shown: Any, name: str) -> bool:
+def mentioned(shown: Any) -> set[str]:
+    """The names in an expression, or in several."""
     if isinstance(shown, Name):
-        return shown.text == name
-    return any(_mentions(part, name) for part in parts(shown))
+        return {shown.text}
+    inner = shown if type(shown) is tuple else parts(shown)
+    return set().union(*map(mentioned, inner))
 
 
 def _name(part: Any, taken: Container[str], names: set[str]) -> str:

@@ -15,7 +15,8 @@ from typing import Any
 
 from ..graph.node import Shape
 from .algebra import Algebra
-from .expression import INFIX, Call, Expression, Index, Infix, Listed, Name, Number
+from .atom_form import AtomPrinter
+from .expression import Call, Expression, Index, Infix, Listed, Name, Number
 from .forms import (
     Form,
     Forms,
@@ -34,7 +35,6 @@ from .forms import (
     is_label,
     literal,
     negative,
-    placed,
     price,
     promise,
     tensor,
@@ -43,20 +43,14 @@ from .forms import (
     with_number,
 )
 from .lets import cost_of
-from .places import matrix
 from .shorter import opened, ways
 from .terms import (
-    OPERAND,
-    OPPOSITE,
     At,
-    Atom,
     Factor,
     Label,
     NoFormula,
     Product,
     Sum,
-    is_summed,
-    number_of,
 )
 from .windows import convolutions as convolved
 from .windows import moved
@@ -69,12 +63,11 @@ MOST_TOGETHER = 7  # factors with axes of one product
 Sizes = dict[Any, int]  # of labels
 
 
-class Printer:
+class Printer(AtomPrinter):
     """Writes sums of one algebra. `named`: sums that have a name."""
 
     def __init__(self, algebra: Algebra, named: Mapping[Sum, str]):
-        self.algebra = algebra
-        self.named = named
+        super().__init__(algebra, named)
         self.scalars = [
             (product, value, algebra.atom("name", name, (), ()))
             for sum_, name in named.items()
@@ -82,12 +75,6 @@ class Printer:
             for product, value in algebra.stretched(sum_, (2,)).terms
             if product
         ]
-        self.named_atoms = {
-            product[0].atom: name
-            for sum_, name in named.items()
-            for product, value in sum_.terms
-            if len(product) == 1 and value == 1 and algebra.of_atom(product[0].atom) == sum_
-        }
         self.counts: dict[Expression, int] = {}  # of elements that a sum adds
         self.known: dict[Sum, Form] = {}
         self.products: dict[tuple[Product, Shape], Forms] = {}
@@ -194,7 +181,8 @@ class Printer:
         stretched = missing and len(order) == 1 and order[0][1]
         for value, product, form in order:
             if stretched:
-                form = times(constant_array(1, self._sizes(sum_, missing)), form)
+                ones = constant_array(1, self._sizes(sum_, missing))
+                form = times(ones, form) if layout else times(form, ones)
             one = self._numbered(form, abs(value)) if product else Form(0, 0, literal(abs(value)))
             if shown is None:
                 shown = negative(one) if value < 0 else one
@@ -214,8 +202,7 @@ class Printer:
             if factor.at == want and self.algebra.atoms[factor.atom].kind == "gate"
         }  # fmt: skip
         for number in sorted(gates):
-            atom = self.algebra.atoms[number]
-            other = self.algebra.ids.get(("gate", OPPOSITE[atom.data], atom.parts, atom.shape))
+            other = self.algebra.opposite(number)
             if other not in gates:
                 continue
             sides: dict[int | None, list[tuple[Product, float]]] = {number: [], other: []}
@@ -224,13 +211,12 @@ class Printer:
                 rest = tuple(f for f in product if f.atom != side)
                 sides.setdefault(side, []).append((rest, value))
             yes, no = (
-                self._side(self.algebra.made([(v, p) for p, v in sides[x]], sum_.shape))
+                self.side(self.algebra.made([(v, p) for p, v in sides[x]], sum_.shape))
                 for x in (number, other)
             )
-            condition: Any = self._atom(number).shown
-            cost = cost_of(condition) + yes.cost + no.cost
-            shown = Call("where", (condition.arguments[0], yes.shown, no.shown))
-            form = Form(cost, yes.marks + no.marks, shown)
+            gate: Any = self.atom(number).shown
+            condition = Form(cost_of(gate) - 1, 0, gate.arguments[0])
+            form = call("where", condition, yes, no)
             if None not in sides:
                 return form
             return infix("add", form, self._form(Sum(tuple(sides[None]), sum_.shape)))
@@ -273,7 +259,7 @@ class Printer:
         above: list[Form] = []
         below: list[Form] = []
         for factor in scalars:
-            form, is_below = self._powered(factor)
+            form, is_below = self.powered(factor)
             (below if is_below else above).append(form)
         forms = self._together(rest, free) if rest else {((), False): Form(0, 0, Number(1))}
         found: Forms = {}
@@ -352,7 +338,7 @@ class Printer:
     def _single(self, factor: Factor, outside: set[Any], sizes: Sizes, forms: Forms) -> None:
         """The ways to write one factor; what is nowhere else is summed."""
         atom = self.algebra.atoms[factor.atom]
-        form, below = self._powered(factor)
+        form, below = self.powered(factor)
         layout = tuple(x for x in factor.at if not isinstance(x, At))
         plain = [x for x in layout if x is not None]
         if len(set(plain)) < len(plain):
@@ -364,7 +350,7 @@ class Printer:
             form, layout = call("diag", form), layout[:1]
         closing = {x for x in layout if is_label(x)} - outside
         if factor.power == 2 and not below and set(layout) == closing and len(layout) == 1:
-            base, _ = self._powered(factor._replace(power=1.0))
+            base, _ = self.powered(factor._replace(power=1.0))
             add(forms, (), False, infix("matmul", base, base))
         self._closed(form, layout, below, closing, sizes, forms)
         if atom.symmetric and len(layout) == 2:
@@ -472,117 +458,3 @@ class Printer:
                     continue
                 shown = Index(form.shown, ":, None")
                 add(forms, (*layout, None), below, Form(form.cost + 1, form.marks + 2, shown))
-
-    # -- factors ----------------------------------------------------------------------------------
-
-    def _powered(self, factor: Factor) -> tuple[Form, bool]:
-        """A factor without its labels, and whether it is divided by."""
-        power = abs(factor.power)
-        below = factor.power < 0
-        root = self._norm(factor) if power in (0.5, 1, 1.5) else None
-        if root is not None:
-            doubled = power * 2
-            if doubled == 2 and not below:
-                pass
-            elif doubled == 1:
-                return root, below
-            elif root.cost < self._atom(factor.atom).cost + 1:
-                exponent = Form(0, 0, Number(int(doubled)))
-                return infix("pow", root, exponent), below
-        form = self._atom(factor.atom)
-        if any(isinstance(label, At) for label in factor.at):
-            form = placed(form, factor.at)
-        if power == 0.5:
-            form = call("sqrt", form)
-        elif power != 1:
-            exponent = Form(0, 0, literal(power))
-            form = infix("pow", form, exponent)
-        return form, below
-
-    def _norm(self, factor: Factor) -> Form | None:
-        """`norm(r)` for the root of a sum of squares."""
-        atom = self.algebra.atoms[factor.atom]
-        if atom.kind != "group" or atom.shape or len(atom.parts[0].terms) != 1:
-            return None
-        product, value = atom.parts[0].terms[0]
-        if value != 1 or len(product) != 1 or product[0].power != 2:
-            return None
-        (inner,) = product
-        if len(set(inner.at)) < len(inner.at) or not all(is_summed(x) for x in inner.at):
-            return None
-        return call("norm", self._atom(inner.atom))
-
-    def _sides(self, parts: tuple[Sum, ...]) -> list[Form]:
-        """Operands that are broadcast, one of which is as large as the result."""
-        small = list(map(self._unstretched, parts))
-        full = any(new is old or new == old for new, old in zip(small, parts, strict=True))
-        return [self._side(part) for part in (small if full else parts)]
-
-    def _unstretched(self, sum_: Sum) -> Sum:
-        """Without the axes along which a sum does not change."""
-        met = {label for product, _ in sum_.terms for factor in product for label in factor.at}
-        left = [axis for axis, size in enumerate(sum_.shape) if axis in met or size == 1]
-        if len(left) == len(sum_.shape):
-            return sum_
-        ahead = left[0] if left else len(sum_.shape)
-        names: tuple[Label, ...] = tuple(
-            axis - ahead if axis in met else None for axis in range(len(sum_.shape))
-        )
-        shape = tuple(
-            size if axis in met else 1 for axis, size in enumerate(sum_.shape) if axis >= ahead
-        )
-        return self.algebra.moved(sum_, names, shape)
-
-    def _side(self, sum_: Sum) -> Form:
-        """An operand that is broadcast: a number as it is."""
-        value = number_of(sum_)
-        return self.form(sum_) if value is None else Form(0, 0, literal(value))
-
-    def _atom(self, number: int) -> Form:
-        atom = self.algebra.atoms[number]
-        if number in self.named_atoms:
-            return Form(0, 0, Name(self.named_atoms[number], atom.shape))
-        if atom.kind == "name":
-            return Form(0, 0, Name(atom.data, atom.shape))
-        if atom.kind in ("move", "triangle"):
-            cost, shown = matrix(number, self.algebra)
-            return Form(cost, 0, shown)
-        if atom.kind == "delta":
-            return Form(1, 0, Call("eye", (Number(atom.shape[0]),)))
-        if atom.kind == "gate":
-            one, other = self._sides(atom.parts)
-            condition = infix(atom.data, one, other)
-            ends = (condition.shown, Number(1.0), Number(0.0))
-            return Form(condition.cost + 1, condition.marks, Call("where", ends))
-        if atom.kind == "masked":
-            return call("masked_fill", *self._sides(atom.parts))
-        if atom.kind == "function" and len(atom.parts) > 1:
-            return self._function(atom)
-        form = self._side(atom.parts[0]) if atom.kind == "function" else self.form(atom.parts[0])
-        if atom.kind == "one_hot":
-            return call("one_hot", form, Number(atom.data))
-        if atom.kind in ("group", "detached"):
-            return form
-        if atom.kind in ("logsumexp", "amax", "amin", "prod"):
-            if atom.data is None:
-                return call(atom.kind.removeprefix("a"), form)
-            return call(atom.kind, form, Number(atom.data))
-        if atom.kind == "softmax":
-            return call("softmax", form, Number(atom.data))
-        if atom.kind == "function":
-            return self._function(atom)
-        return call({"inverse": "inv"}.get(atom.kind, atom.kind), form)
-
-    def _function(self, atom: Atom) -> Form:
-        op, statics = atom.data
-        forms = self._sides(atom.parts)
-        if op.key in INFIX:
-            return infix(op.key, *forms)
-        keywords = tuple(
-            (param.name, str(value))
-            for param, value in zip(op.params, statics, strict=False)
-            if value is not OPERAND and value != param.default
-        )
-        name = op.name.removeprefix("nn.functional.")
-        shown = Call(name, tuple(form.shown for form in forms), keywords)
-        return call(name, *forms)._replace(shown=shown)

@@ -25,7 +25,7 @@ from .expression import is_logdet
 from .matrices import MATRICES
 from .places import PLACES, counts
 from .shorter import softened
-from .terms import OPERAND, OPPOSITE, At, Label, NoFormula, Sum, is_summed, number_of
+from .terms import OPERAND, At, Label, NoFormula, Sum, is_summed, number_of
 from .windows import WINDOWS
 
 MOST_NODES = 400
@@ -252,15 +252,41 @@ class Reader:
         """1 where a comparison does not hold."""
         one = self.algebra.alone(gate)
         if one is not None and one[1].kind == "gate" and gate == self.algebra.of_atom(one[0].atom):
-            return self.gate(OPPOSITE[one[1].data], *one[1].parts)
+            return self.algebra.of_atom(self.algebra.opposite(one[0].atom))
         return self.algebra.added(
             self.algebra.number(1.0, gate.shape), self.algebra.scaled(gate, -1.0)
         )
 
+    def condition(self, node: Node, shape: Shape) -> Sum:
+        """A gate, or a number."""
+        algebra, sum_ = self.algebra, self.algebra.stretched(self.of(node), shape)
+        one = algebra.alone(sum_)
+        gate = one is not None and one[1].kind == "gate" and sum_ == algebra.of_atom(one[0].atom)
+        if gate or number_of(sum_) in (0, 1):
+            return sum_
+        return algebra.of_atom(algebra.atom("gate", "holds", (sum_,), shape))
+
+    def joined(self, node: Node, left: Node, right: Node, *, key: str) -> Sum:
+        """Two conditions as one."""
+        if node.dtype.kind != "b" or any(x.dtype.kind != "b" for x in (left, right)):
+            raise NoFormula(node)
+        one, other = (self.condition(x, node.shape) for x in (left, right))
+        for this, that in ((one, other), (other, one)):
+            value = number_of(this)
+            if value is not None:
+                return that if bool(value) == (key == "and") else this
+        return self.algebra.of_atom(self.algebra.atom("gate", key, (one, other), node.shape))
+
+    def negated(self, node: Node, inner: Node) -> Sum:
+        if inner.dtype.kind != "b":
+            raise NoFormula(node)
+        return self.opposite(self.condition(inner, node.shape))
+
     def where(self, node: Node, condition: Node, yes: Node, no: Node) -> Sum:
         if is_logdet(node):
             return self.of(no)
-        return self._chosen(self.of(condition), self.of(yes), self.of(no), node.shape)
+        holds = self.condition(condition, node.shape)
+        return self._chosen(holds, self.of(yes), self.of(no), node.shape)
 
     def _chosen(self, holds: Sum, yes: Sum, no: Sum, shape: Shape) -> Sum:
         """One where a condition holds, and another elsewhere."""
@@ -412,6 +438,9 @@ READERS: dict[str, Callable[..., Sum | Grouped]] = {
     "diag_embed": Reader.diag_embed, "identity_matrix": Reader.identity, "select": Reader.select,
     "clamp": Reader.clamp, "xlogy": Reader.xlogy, "masked_written": Reader.masked_fill,
     "where": Reader.where,
+    **{f"{kind}_{key}": partial(Reader.joined, key=key)
+       for key in ("and", "or") for kind in ("logical", "bitwise")},
+    "logical_not": Reader.negated, "bitwise_not": Reader.negated,
     "binary_cross_entropy_with_logits": Reader.logistic_loss, "nll_loss": Reader.nll_loss,
     "nll_loss_reduced": Reader.nll_loss, "detach": Reader.detached, "maximum": Reader.larger,
     "minimum": partial(Reader.larger, key="lt"), "filled": Reader.filled,

@@ -15,7 +15,11 @@ from typing import Any, NamedTuple
 from ..graph.node import Node, Shape
 
 OPERAND = ...  # among the arguments of a function: what is one of its parts
-OPPOSITE = {"gt": "le", "le": "gt", "lt": "ge", "ge": "lt", "eq": "ne", "ne": "eq"}
+OPPOSITE = {
+    "gt": "le", "le": "gt", "lt": "ge", "ge": "lt", "eq": "ne", "ne": "eq", "holds": "fails",
+    "fails": "holds", "and": "or", "or": "and",
+}  # fmt: skip
+JOINS = {"and": "bitwise_and", "or": "bitwise_or"}  # gates of gates, and how they are written
 
 
 class At(NamedTuple):

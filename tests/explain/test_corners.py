@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from autodiff_cli.errors import AutodiffError, fault
-from autodiff_cli.explain import check, derive
+from autodiff_cli.explain import check, derive, evaluated
 from autodiff_cli.explain.derive import derive_source
 from autodiff_cli.explain.model import Request
 from autodiff_cli.render.explanations.explain_documents import _code, shown_value
@@ -46,7 +46,7 @@ def test_checks_that_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(AutodiffError, match="time limit"):
         check.confirmed([], [])
     with monkeypatch.context() as patched:
-        patched.setattr(derive, "_built", fails)
+        patched.setattr(evaluated, "built", fails)
         assert (
             derive_source(Source("x = 3\nloss = x * x", "t"), Options(), Request()).error is error
         )

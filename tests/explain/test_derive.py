@@ -26,7 +26,7 @@ def derived(text: str, raw: bool = False) -> Derived:
         ("A = [[1, 2], [3, 4]]; B = [[5, 6], [7, 8]]; loss = sum((A + B) * A)",
          {"A": "2 * A + B", "B": "A"}),
         ("x = 2; loss = x**3 - 2*x", {"x": "3 * x**2 - 2"}),
-        ("x = [1, 2]; w = 3; loss = sum(w*x)", {"x": "ones(2) * w", "w": "sum(x)"}),
+        ("x = [1, 2]; w = 3; loss = sum(w*x)", {"x": "w * ones(2)", "w": "sum(x)"}),
         ("x = [1, 2]; loss = sum(tanh(x))", {"x": "1 - tanh(x)**2"}),
         ("x = [1, 2]; y = [3, 4]; loss = sum(x / y)", {"x": "1 / y", "y": "-x / y**2"}),
         ("W = [[1, 2], [3, 4]]; x = [[1], [2]]; loss = sum(W @ x)",

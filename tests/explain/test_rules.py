@@ -65,7 +65,7 @@ WRITTEN = {
     + "y = x[tensor([1, 0])]\n": "index_put(zeros(2, 3), [tensor([1, 0])], g(y), accumulate=True)",
     X + I + "y = x.scatter(1, i, 0.0)\n": "scatter(g(y), 1, i, value=0.0)",
     X + "k = tensor([0])\ny = x.index_fill(0, k, 3.0)\n": "index_fill(g(y), 0, k, value=0.0)",
-    X + "y = lerp(x, x * 0, 0.25)\n": "g(y) * 0.75",
+    X + "y = lerp(x, x * 0, 0.25)\n": "0.75 * g(y)",
     X + "y = prod(x)\n": "g(y) @ d y / d x",
     SINGLE + "y = sinc(x)\n": "g(y) * d y / d x",
 }

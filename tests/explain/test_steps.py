@@ -94,4 +94,4 @@ def test_values_of_one_name_are_told_apart_in_long_explanations(cli) -> None:
     lines = [f"x = {op}" for op in ["sin(x)", "x * 2", "cos(x)"] * 15]
     out = cli("explain", "-e", "\n".join(["x = 2", *lines, "loss = x + 1"])).out
     assert " 45  x#46 = cos(x#45) " in out and " 1  x#2 = sin(x#1) " in out
-    assert "g(x#45) = g(x#46) * -sin(x#45)" in out
+    assert "g(x#45) = -g(x#46) * sin(x#45)" in out

@@ -260,7 +260,7 @@ def numbers() -> st.SearchStrategy[str]:
 @SETTINGS
 def test_no_way_to_write_a_derivative_is_wrong(text: str, wrt: str) -> None:
     seen: list[tuple[str, bool | None]] = []
-    original = module._compared
+    original = module.agrees
 
     def compared(formula: Any, *rest: Any) -> bool | None:
         verdict = original(formula, *rest)
@@ -268,7 +268,7 @@ def test_no_way_to_write_a_derivative_is_wrong(text: str, wrt: str) -> None:
         return verdict
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_compared", compared)
+        patch.setattr(module, "agrees", compared)
         found = derived(f"{DATA}loss = {text} + 0 * sum(A * B) + 0 * sum(x * z)\n", wrt)
     assert found.error is None or found.error.code in ("E404", "E505")
     assert all(verdict for _, verdict in seen), seen
@@ -290,4 +290,4 @@ def test_what_holds_only_near_the_inputs_is_not_shown(monkeypatch: pytest.Monkey
     one = Call("ones", (Number(2),))
     monkeypatch.setattr(module, "formulas", lambda *args: [Formula(one, (), 1)])
     (found,) = derived("x = [1, 2]; loss = sum(abs(x))\n", "x").derivatives
-    assert found.text == "ones(2) * sgn(x)"
+    assert found.text == "sgn(x)"

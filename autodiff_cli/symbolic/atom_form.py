@@ -1,0 +1,153 @@
+"""How atoms are written: functions, conditions, powers, places."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .algebra import Algebra
+from .expression import INFIX, Call, Name, Number
+from .forms import Form, call, infix, literal, placed
+from .places import matrix
+from .terms import JOINS, OPERAND, At, Atom, Factor, Label, Sum, is_summed, number_of
+
+
+class AtomPrinter:
+    """Writes the atoms of one algebra. `named`: sums that have a name."""
+
+    def __init__(self, algebra: Algebra, named: Mapping[Sum, str]):
+        self.algebra = algebra
+        self.named = named
+        self.named_atoms = {
+            product[0].atom: name
+            for sum_, name in named.items()
+            for product, value in sum_.terms
+            if len(product) == 1 and value == 1 and algebra.of_atom(product[0].atom) == sum_
+        }
+
+    def form(self, sum_: Sum) -> Form:
+        """The cheapest form of a sum, with its shape."""
+        raise NotImplementedError
+
+    def powered(self, factor: Factor) -> tuple[Form, bool]:
+        """A factor without its labels, and whether it is divided by."""
+        power = abs(factor.power)
+        below = factor.power < 0
+        root = self._norm(factor) if power in (0.5, 1, 1.5) else None
+        if root is not None:
+            doubled = power * 2
+            if doubled == 2 and not below:
+                pass
+            elif doubled == 1:
+                return root, below
+            elif root.cost < self.atom(factor.atom).cost + 1:
+                exponent = Form(0, 0, Number(int(doubled)))
+                return infix("pow", root, exponent), below
+        form = self.atom(factor.atom)
+        if any(isinstance(label, At) for label in factor.at):
+            form = placed(form, factor.at)
+        if power == 0.5:
+            form = call("sqrt", form)
+        elif power != 1:
+            exponent = Form(0, 0, literal(power))
+            form = infix("pow", form, exponent)
+        return form, below
+
+    def _norm(self, factor: Factor) -> Form | None:
+        """`norm(r)` for the root of a sum of squares."""
+        atom = self.algebra.atoms[factor.atom]
+        if atom.kind != "group" or atom.shape or len(atom.parts[0].terms) != 1:
+            return None
+        product, value = atom.parts[0].terms[0]
+        if value != 1 or len(product) != 1 or product[0].power != 2:
+            return None
+        (inner,) = product
+        if len(set(inner.at)) < len(inner.at) or not all(is_summed(x) for x in inner.at):
+            return None
+        return call("norm", self.atom(inner.atom))
+
+    def _sides(self, parts: tuple[Sum, ...]) -> list[Form]:
+        """Operands that are broadcast, one of which is as large as the result."""
+        small = list(map(self._unstretched, parts))
+        full = any(new is old or new == old for new, old in zip(small, parts, strict=True))
+        return [self.side(part) for part in (small if full else parts)]
+
+    def _unstretched(self, sum_: Sum) -> Sum:
+        """Without the axes along which a sum does not change."""
+        met = {label for product, _ in sum_.terms for factor in product for label in factor.at}
+        left = [axis for axis, size in enumerate(sum_.shape) if axis in met or size == 1]
+        if len(left) == len(sum_.shape):
+            return sum_
+        ahead = left[0] if left else len(sum_.shape)
+        names: tuple[Label, ...] = tuple(
+            axis - ahead if axis in met else None for axis in range(len(sum_.shape))
+        )
+        shape = tuple(
+            size if axis in met else 1 for axis, size in enumerate(sum_.shape) if axis >= ahead
+        )
+        return self.algebra.moved(sum_, names, shape)
+
+    def side(self, sum_: Sum) -> Form:
+        """An operand that is broadcast: a number as it is."""
+        value = number_of(sum_)
+        return self.form(sum_) if value is None else Form(0, 0, literal(value))
+
+    def atom(self, number: int) -> Form:
+        atom = self.algebra.atoms[number]
+        if number in self.named_atoms:
+            return Form(0, 0, Name(self.named_atoms[number], atom.shape))
+        if atom.kind == "name":
+            return Form(0, 0, Name(atom.data, atom.shape))
+        if atom.kind in ("move", "triangle"):
+            cost, shown = matrix(number, self.algebra)
+            return Form(cost, 0, shown)
+        if atom.kind == "delta":
+            return Form(1, 0, Call("eye", (Number(atom.shape[0]),)))
+        if atom.kind == "gate":
+            condition = self._condition(atom)
+            ends = (condition.shown, Number(1.0), Number(0.0))
+            return Form(condition.cost + 1, condition.marks, Call("where", ends))
+        if atom.kind == "masked":
+            return call("masked_fill", *self._sides(atom.parts))
+        if atom.kind == "function" and len(atom.parts) > 1:
+            return self._function(atom)
+        form = self.side(atom.parts[0]) if atom.kind == "function" else self.form(atom.parts[0])
+        if atom.kind == "one_hot":
+            return call("one_hot", form, Number(atom.data))
+        if atom.kind in ("group", "detached"):
+            return form
+        if atom.kind in ("logsumexp", "amax", "amin", "prod"):
+            if atom.data is None:
+                return call(atom.kind.removeprefix("a"), form)
+            return call(atom.kind, form, Number(atom.data))
+        if atom.kind == "softmax":
+            return call("softmax", form, Number(atom.data))
+        if atom.kind == "function":
+            return self._function(atom)
+        return call({"inverse": "inv"}.get(atom.kind, atom.kind), form)
+
+    def _condition(self, gate: Atom) -> Form:
+        if gate.data in JOINS:
+            one, other = (
+                self._condition(self.algebra.atoms[number])
+                for number in self.algebra.gates_of(gate)
+            )
+            return infix(JOINS[gate.data], one, other)
+        if gate.data == "holds":
+            return self.form(gate.parts[0])
+        if gate.data == "fails":
+            return call("logical_not", self.form(gate.parts[0]))
+        return infix(gate.data, *self._sides(gate.parts))
+
+    def _function(self, atom: Atom) -> Form:
+        op, statics = atom.data
+        forms = self._sides(atom.parts)
+        if op.key in INFIX:
+            return infix(op.key, *forms)
+        keywords = tuple(
+            (param.name, str(value))
+            for param, value in zip(op.params, statics, strict=False)
+            if value is not OPERAND and value != param.default
+        )
+        name = op.name.removeprefix("nn.functional.")
+        shown = Call(name, tuple(form.shown for form in forms), keywords)
+        return call(name, *forms)._replace(shown=shown)
