@@ -121,7 +121,9 @@ class Probe:
         with grad_mode(False):
             nodes = {i: constant(np.asarray(array)) for i, array in parts.items()}
             g = pullback(self.node, nodes).get(self.operand)
-            return np.zeros(self.operand.shape) if g is None else np.float64(value_of(g))
+            return (
+                np.zeros(self.operand.shape) if g is None else np.asarray(value_of(g), np.float64)
+            )
 
     def at(self, parts: dict[int, Any], index: tuple[int, ...]) -> float:
         """One element of it."""

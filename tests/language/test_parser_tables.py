@@ -63,7 +63,8 @@ class OurLexer(Lexer):
         del conf
 
     def lex(self, lexer_state: Any, parser_state: Any) -> Iterator[Token]:
-        tokens = tokenize(Source(str(lexer_state.text.text)))
+        text = lexer_state.text  # itself in old versions of lark
+        tokens = tokenize(Source(str(getattr(text, "text", text))))
         for index, kind in enumerate(tokens.kinds):
             if kind != END:
                 name = "ERROR" if kind == ERROR else TERMINALS[kind]

@@ -107,7 +107,8 @@ def fitting(x: np.ndarray, values: list[Value]) -> list[Value]:
 
 
 UNARY: dict[str, Callable[[Any], Any]] = {
-    "neg": np.negative, "abs": np.abs, "sign": np.sign, "square": np.square, "floor": np.floor,
+    "neg": np.negative, "abs": np.abs, "sign": np.sign, "square": np.square,
+    "floor": lambda x: np.floor(x).astype(x.dtype),  # NumPy 2.0 has floats for integers
     "relu": lambda x: np.maximum(x, 0),
 }  # fmt: skip
 BINARY = {

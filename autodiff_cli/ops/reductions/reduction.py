@@ -367,7 +367,7 @@ def any_(input: Tensor, dim: Dims | None = None, keepdim: bool = False):
 
 
 @reduction(
-    lambda x, dim: np.count_nonzero(x, axis=dims_of(x.shape, dim) or None),
+    lambda x, dim: np.count_nonzero(x, axis=dims_of(x.shape, dim)),
     samples=[S(ints(2, 3)), S(ints(2, 3), 1)],
     shape=lambda input, dim: (reduced_shape(input.shape, dim, False), INT64),
 )
