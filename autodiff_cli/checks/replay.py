@@ -55,11 +55,11 @@ class Replay:
 
     @staticmethod
     def needed(node: Node) -> tuple[Node, ...]:
-        """The nodes a value is made of here: leaves, constants and draws are given, but for views
-        that were made under `no_grad`, which show what they look at."""
+        """The nodes a value is made of here: leaves and constants are given, but for views that
+        were made under `no_grad`, which show what they look at."""
         if shows(node):
             return node.inputs
-        if node.op is ops.LEAF or node.op is ops.CONSTANT or "draw" in node.op.properties:
+        if node.op is ops.LEAF or node.op is ops.CONSTANT:
             return ()
         return dependencies(node)
 

@@ -284,7 +284,7 @@ def _is_dead(node: Node) -> bool:
     if node.handle is _gone or (shown is not None and shown._node is node):  # or it shows another
         return False
     op = node.op
-    return not (op.kind is SOURCE and op is not ops.OUTPUT) and "draw" not in op.properties
+    return op.kind is not SOURCE or op is ops.OUTPUT
 
 
 def compute(node: Node) -> Any:

@@ -122,8 +122,6 @@ class Tape:
             self.values.append(value)
             (self.truths_after if late else self.truths).append((at, value))
             return value
-        if type(value) not in NUMBERS:
-            raise Aside
         made = self._known[key] = self._put(value)
         return made
 
@@ -264,9 +262,6 @@ class Varying:
     def __eq__(self, other: object) -> Any:
         return self.tape.apply(operator.eq, self, other)
 
-    def __ne__(self, other: object) -> Any:
-        return self.tape.apply(operator.ne, self, other)
-
 
 class Unread:
     """Stands for a value that every step replaces before it looks at it."""
@@ -302,9 +297,6 @@ class Later(Unread):
     def __init__(self, function: Callable[..., str], *parts: Any):
         makes = [maker(part) for part in parts]
         self.make = lambda values: function(*[make(values) for make in makes])
-
-    def __add__(self, other: Any) -> Any:
-        return Later(operator.add, self, other)
 
     def __radd__(self, other: Any) -> Any:
         return Later(operator.add, other, self)

@@ -267,7 +267,7 @@ _RANDOM_FAMILIES = frozenset(["noise", "dropout", "fractional_pooling", "attenti
 
 def _draws(op: Op) -> bool:
     """Whether an op may take random numbers; attention has a dropout of its own."""
-    return op.family in _RANDOM_FAMILIES or op.key == "rrelu" or "draw" in op.properties
+    return op.family in _RANDOM_FAMILIES or op.key == "rrelu"
 
 
 def _binds_names(tree: syntax.Node) -> bool:

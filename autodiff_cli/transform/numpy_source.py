@@ -51,10 +51,10 @@ def expression(text: str) -> Any:
 
 
 def is_given(node: Node) -> bool:
-    """Whether a node is what its value is: a leaf, a constant, something drawn; not a view that was
-    made where no gradients are kept."""
+    """Whether a node is what its value is: a leaf or a constant; not a view that was made where
+    no gradients are kept."""
     shows = node.op is ops.LEAF and not getattr(node.args[0], "kept", True)
-    return (node.op in SOURCES and not shows) or "draw" in node.op.properties
+    return node.op in SOURCES and not shows
 
 
 def number_text(value: Any) -> str:

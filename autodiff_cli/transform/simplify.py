@@ -96,9 +96,8 @@ def uniform(node: Node) -> Any:
 
 def _identity(node: Node, chosen: dict[Node, Node]) -> Any:
     """What equal applications have in common; None for those that are never merged."""
-    if node.op.kind is Kind.SOURCE and node.op is not ops.OUTPUT:
-        return None
-    if "draw" in node.op.properties or type(node.body) is tuple:
+    given = node.op.kind is Kind.SOURCE and node.op is not ops.OUTPUT
+    if given or type(node.body) is tuple:
         return None
 
     def own(x: Node) -> Node:

@@ -183,7 +183,7 @@ class TorchSource(GraphSource):
                 (outputs, targets, weights),
                 {"create_graph": True, "materialize_grads": True},
             )
-        if not thing.inputs or thing.op is ops.LEAF or "draw" in thing.op.properties:
+        if not thing.inputs or thing.op is ops.LEAF:
             return Call("", (), {})
         made = self._made.get(thing)
         if made is not None and _can_be_written(made):

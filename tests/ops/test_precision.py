@@ -45,7 +45,6 @@ def with_numbers() -> list[Case]:
         for case in cases()
         if has_floats([*case.sample.args, *case.sample.kwargs.values()])
         and any(spec.dtype == "float64" for _, spec in specs(case))
-        and "draw" not in case.op.properties
     ]
 
 

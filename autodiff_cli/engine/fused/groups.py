@@ -178,7 +178,7 @@ def _width(node: Node, inputs: list[Node], rows: int) -> int:
 def fits(node: Node) -> bool:
     """Whether a node may be part of a group at all."""
     op = node.op
-    if node.outputs is not None or node.body is not None or "draw" in op.properties:
+    if node.outputs is not None or node.body is not None:
         return False
     if op.kind is POINTWISE:
         return True

@@ -139,7 +139,7 @@ class _Builder:
         """Append the calls of a step."""
         values = self.values
         args = _filled(step.form, values) if step.form else [values[at] for at in step.places]
-        moving = step.draws or not self.moving.isdisjoint(step.reads())
+        moving = not self.moving.isdisjoint(step.reads())
         if step.moves and self._viewed(n, step, args):
             if moving:
                 self.moving.add(step.result)
@@ -154,8 +154,7 @@ class _Builder:
             return
         if step.several:
             raise Unfit
-        like = np.empty(step.shape, step.dtype) if step.draws else step.kernel(*args)
-        made = self._new(like, step.result)
+        made = self._new(step.kernel(*args), step.result)
         self._call(step, _assign, (made, step.kernel, tuple(args)))
         self._release(n)
         self._own(step.result, made)

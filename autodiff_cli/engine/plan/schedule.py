@@ -55,7 +55,7 @@ class Step:
         self.shape = node.shape
         self.span = node.span
         self.dtype = node.dtype
-        self.moves, self.pointwise, noted, self.draws = _traits(op)
+        self.moves, self.pointwise, noted = _traits(op)
         self.noted = noted and kernel is op.kernel
         self.several = node.outputs is not None
         self.bytes = 0 if op.view else prod(node.shape) * node.dtype.itemsize
@@ -70,10 +70,10 @@ class Step:
 
 
 @cache
-def _traits(op: ops.Op) -> tuple[bool, bool, bool, bool]:
+def _traits(op: ops.Op) -> tuple[bool, bool, bool]:
     properties = op.properties
     moves = op.view or op is ops.OUTPUT or bool(properties & VIEWS)
-    return moves, op.kind is POINTWISE, "noted" in properties, "draw" in properties
+    return moves, op.kind is POINTWISE, "noted" in properties
 
 
 class Plan:

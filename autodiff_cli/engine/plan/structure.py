@@ -21,7 +21,7 @@ FREE = frozenset({Kind.OPAQUE, Kind.MOVEMENT})
 
 def structure(order: list[Node], targets: list[Node]) -> tuple[Any, list[Node]] | None:
     """The key of a planned order and the nodes from outside that it reads; None where an
-    argument cannot be part of a key, each run draws other numbers, or a shape depends on values."""
+    argument cannot be part of a key or a shape depends on values."""
     number: dict[Node, int] = {}
     known = number.get
     outside: list[Node] = []
@@ -54,7 +54,7 @@ def structure(order: list[Node], targets: list[Node]) -> tuple[Any, list[Node]] 
                     found = known(x)
                     add(place(x) if found is None else found)
             else:
-                if "draw" in op.properties or op.eager:
+                if op.eager:
                     return None
                 for arg in node.args:
                     add(static_key(arg, lambda node: ("node", place(node))))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-from weakref import WeakSet
 
 import numpy as np
 
@@ -29,9 +28,9 @@ def _legacy_stream() -> Stream:
 
 
 def _made() -> Stream:
-    """The generators that a program makes."""
-    made: WeakSet[NumpyGenerator] = WeakSet()
-    return Stream(made, lambda: [(g, g.state()) for g in made], _put_back)
+    """The generators that a program makes; no step that reaches one is done again, so none is ever
+    put back."""
+    return Stream(None, lambda: None, lambda state: None)
 
 
 # Functions whose last argument is a size.
@@ -99,12 +98,11 @@ def _legacy(own: Callable[[], Any]) -> dict[str, Builtin]:
 class NumpyGenerator:
     """A `RandomState`, or what `default_rng` gives."""
 
-    __slots__ = ("__weakref__", "kind", "methods", "own")
+    __slots__ = ("kind", "methods", "own")
 
     def __init__(self, kind: str, own: Any):
         self.kind = kind
         self.own = own
-        stream("made", _made).own.add(self)
         self.methods = _legacy(self._for_draw) if kind == "RandomState" else self._modern()
 
     def _for_draw(self) -> Any:
@@ -128,22 +126,8 @@ class NumpyGenerator:
             )
         return found
 
-    def state(self) -> Any:
-        return self.own.get_state() if self.kind == "RandomState" else self.own.bit_generator.state
-
-    def put_back(self, state: Any) -> None:
-        if self.kind == "RandomState":
-            self.own.set_state(state)
-        else:
-            self.own.bit_generator.state = state
-
     def describe(self) -> str:
         return f"{self.kind}({'MT19937' if self.kind == 'RandomState' else 'PCG64'})"
-
-
-def _put_back(states: list[tuple[NumpyGenerator, Any]]) -> None:
-    for generator, state in states:
-        generator.put_back(state)
 
 
 def _seed(seed: Any) -> Any:

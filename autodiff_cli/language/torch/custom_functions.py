@@ -67,12 +67,15 @@ class Context:
                 kind = type(tensor).__name__
                 raise fault("E409 save_for_backward-takes-tensors", kind_of(tensor), at, kind)
 
-    def finish(self, node: Node | None, replaced: dict[int, Tensor]) -> None:
+    def finish(self, node: Node, replaced: dict[int, Tensor]) -> None:
         """The call is over: saved results are those that the program got."""
         self.node = node
         self.saved = tuple(replaced.get(id(t), t) for t in self.saved)
         self.kept = [None if t is None else t.node for t in self.saved]
-        if packs() and node is not None:
+        saves = STATE.inferred and not STATE.inference and node.requires_grad
+        if saves and any(t is not None and t.inferred for t in self.saved):
+            raise fault("E407 inference-tensor-cannot-saved", node.args[2])
+        if packs():
             hooks = STATE.packing[-1].hooks
             before, STATE.packing = STATE.packing, []
             try:

@@ -52,7 +52,7 @@ def _saved(function: GradFn, name: str) -> Any:
         if not any(read in node.inputs for read in reads):
             raise _nothing(function, name)
         return None
-    while value.op is CAST:
+    while value.op is CAST and value.handle is None:
         value = value.inputs[0]
     if not value.shape and value.weak:
         return value.value.item() if value.value is not None else None

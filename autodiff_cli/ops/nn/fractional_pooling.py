@@ -7,11 +7,9 @@ import numpy as np
 from ...errors import fault
 from ...graph.declare import Any, Flag, Floats, Ints, Tensor, composite, function, opaque
 from ...graph.dtypes import INT64
-from ...graph.op import constant
 from ...graph.registry import F
 from ...graph.samples import Bad, S, t
 from ...graph.shapes import count
-from ..kernels.rules import random_stream
 from ..kernels.windows import lead_shape, spread
 
 NN = "nn.functional."
@@ -113,10 +111,8 @@ def _declare_fractional(n):
         ):
             raise fault("E308 cannot-take-windows", name, sizes, kernel, spatial)
         batch = (1, *lead) if len(lead) == 1 else lead
-        samples = _random_samples
-        if samples is None:
-            samples = constant(random_stream().rand((*batch, n), dtype=input.dtype))
-        wanted = (*batch, n)
+        wanted, samples = (*batch, n), _random_samples
+        assert samples is not None  # drawn where a program calls it
         if samples.dtype != input.dtype:
             raise fault("E307 random-samples-need-dtype", name, input.dtype, samples.dtype)
         got = samples.shape

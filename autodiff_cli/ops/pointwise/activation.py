@@ -11,10 +11,9 @@ import numpy as np
 
 from ...errors import fail, fault
 from ...graph.declare import Dim, Flag, Scalar, Tensor, composite, function, pointwise
-from ...graph.op import constant, value_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
-from ..kernels.rules import NAMED_SLOPE, flat, random_stream, refuse_bools, require_float
+from ..kernels.rules import NAMED_SLOPE, flat, refuse_bools, require_float
 
 ALL = (S(t(2, 3)), S(t()))
 KINKS = (S(t(2, 3)), S(t(values=[-1.0, 0.0, 0.5, 1.0, 3.0, -3.0]), order=0, because="kinks"))
@@ -153,13 +152,10 @@ def rrelu(
     training: bool = False,
     inplace: Flag = False,
 ):
-    """`input` above 0, elsewhere times the mean of the bounds, or slopes drawn in training."""
+    """`input` above 0, elsewhere times the mean of the bounds; in training programs draw slopes."""
     require_float("rrelu", input)
     if lower > upper:
         raise fault("E205 rrelu-needs-lower-upper", lower, upper)
-    if training:
-        slopes = random_stream().rrelu(value_of(input), lower, upper)
-        return input * constant(np.asarray(slopes, input.dtype))
     return F.leaky_relu(input, (lower + upper) / 2)
 
 
