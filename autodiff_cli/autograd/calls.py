@@ -114,13 +114,14 @@ def float_operand(value: Any) -> Any:
 
 
 def does_not_fit(name: str, problems: list[tuple[Op, BindError]]) -> AutodiffError:
-    """E205: what is wrong with the best overload, and all signatures."""
+    """E205: what is wrong with the best overload, and all signatures, of which the same in another
+    order (a method's) count once."""
     op, error = problems[0]
     for other, other_error in problems:
         if other_error.argument in other.index and error.argument not in op.index:
             op, error = other, other_error
-    signatures = dict.fromkeys(o.signature() for o, _ in problems)
-    failure = fault("E205 error", name, error, " or ".join(f"`{s}`" for s in signatures))
+    signatures = {frozenset(o.index): f"`{o.signature()}`" for o, _ in reversed(problems)}
+    failure = fault("E205 error", name, error, " or ".join(reversed(signatures.values())))
     failure.position = op.index.get(error.argument, -1)
     return failure
 

@@ -29,6 +29,7 @@ _BEGIN = re.compile(r"begin the program with `([^`]+)`")
 _FIRST = re.compile(r"call `([^`]+)` first in `\w*\.?(\w+)`")
 _END = re.compile(r"add `([^`]+)` at the end of line (\d+)")
 _SAID = re.compile(r"did you mean|write")
+_OPTION = re.compile(r"\w+=(?!=)")
 _STATEMENT = re.compile(r"(\w+ [-+*/]?= |(def|class|if|for|while|with) )")
 _TAKE_OUT = re.compile(r"remove (this|the spaces|the `)")
 
@@ -103,6 +104,9 @@ def _in_place(code: str, span: Span, text: str) -> Iterator[Edit]:
         _, equals, value = span.text.partition("=")
         yield from [Edit(span.start, span.end, code + value)] if equals else ()
         return
+    if _OPTION.match(code) and span.text.endswith(")"):
+        yield from _options(code, span)
+        return
     head, dot, name = code.rpartition(".")
     inside = not head or (dot and text[: span.start].endswith(f"{head}."))
     new = name if inside else code
@@ -112,6 +116,26 @@ def _in_place(code: str, span: Span, text: str) -> Iterator[Edit]:
         fits = _WORD.fullmatch(span.text) is not None
     if fits and not _STATEMENT.match(new):
         yield Edit(span.start, span.end, new)
+
+
+def _options(code: str, span: Span) -> Iterator[Edit]:
+    """An argument for the one of its name in the call that is marked; where none has it, behind
+    the others, which fails if it is one of them, and for each of them."""
+    name, _, value = code.partition("=")
+    depth, end, parts = 0, len(span.text) - 1, []
+    for at in range(end, -1, -1):
+        depth += (span.text[at] in ")]}") - (span.text[at] in "([{")
+        if depth == 0 or (depth == 1 and span.text[at] == ","):
+            parts.append((at + 1, end))
+            end = at
+        if depth == 0:
+            break
+    parts = [(end - len(span.text[at:end].lstrip()), end) for at, end in parts]
+    named = [at for at in parts if re.match(rf"{name}\s*=", span.text[slice(*at)])]
+    last = span.end - 1
+    yield from [] if named else [Edit(last, last, f", {code}")]
+    for at, end in named or parts:
+        yield Edit(span.start + at, span.start + end, code if named else value)
 
 
 def _lines(code: str, spans: list[Span], text: str) -> Iterator[Edit]:
@@ -166,17 +190,21 @@ def proposed(report: Any, source: Source, run: Callable[[Source], Any]) -> Edit 
     edits = dict.fromkeys(edit for diagnostic in told for edit in edits_of(diagnostic, source))
     for edit in islice(edits, TRIES):
         changed = Source(applied(source.text, [edit]), source.name)
-        if _further(report, run(changed), source.text, changed.text):
+        if _further(report, run(changed), source.text, edit):
             return edit
     return None
 
 
-def _further(before: Any, after: Any, old_text: str, new_text: str) -> bool:
+def _further(before: Any, after: Any, text: str, edit: Edit) -> bool:
     if after.error is None:
         return before.error is not None or len(after.warnings) < len(before.warnings)
     if before.error is None:
         return False
-    lines, shift = new_text.count("\n") - old_text.count("\n"), len(new_text) - len(old_text)
+    at, same = after.error.span, after.error.code == before.error.code
+    if same and at is not None and edit.start < at.end <= edit.start + len(edit.text):
+        return False  # what was put there is wrong itself
+    lines = edit.text.count("\n") - text[edit.start : edit.end].count("\n")
+    shift = len(edit.text) - (edit.end - edit.start)
     line, old = (e.span.line if e.span else 0 for e in (after.error, before.error))
     column, first = (e.span.column if e.span else 0 for e in (after.error, before.error))
     found = before.error.code in _NAMES and after.error.code not in _NAMES

@@ -219,8 +219,8 @@ class Runner:
         )
 
     def _printed(self) -> Callable[[str], Any] | None:
-        """Where the prints of programs go: not into a document that something else reads, and
-        nowhere when they were seen before."""
+        """Where the prints of programs go: to standard error where standard output is a document
+        without a heading to part them, and nowhere when they were seen before."""
         if self.env.again:
             return None
         if self.form == "json":

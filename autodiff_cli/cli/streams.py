@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import Diagnostic, reason_of
-from ..render.text import complaint, fitted_page
+from ..render.text import Shown, complaint, fitted_page
 
 
 class OutputFailed(BaseException):
@@ -39,6 +39,7 @@ class Environment:
         self.sign: Any = None
         self.seen = is_terminal(stderr)
         self.again = False
+        Shown.escapes = not self.unicode(stdout or stderr)
 
     @classmethod
     def current(cls) -> Environment:

@@ -305,7 +305,8 @@ class Page:
         for column, size in zip(kept, sizes, strict=True):
             table.add_column(headers[column], no_wrap=True, overflow="ignore", min_width=size)
         for row in rows:
-            table.add_row(*(Text("\n").join(row[column]) for column in kept))
+            cells = [Text("\n").join(row[column]) for column in kept]
+            table.add_row(*(cells if self.look.unicode else map(_in_ascii, cells)))
         # Rendered apart from the console, because rich fills every line with spaces to the end.
         with self.console.capture() as captured:
             self.console.print(Padding(table, (0, 0, 0, 1), expand=False), crop=False)

@@ -1,6 +1,7 @@
 """Text as terminals count it: cell widths, safe characters, ASCII stand-ins, numbers.
 
-Nothing here writes or knows a stream; what `printable` returns never changes a terminal's state.
+Nothing here writes; what `printable` returns never changes a terminal's state. Widths are those of
+the stand-ins where standard output cannot show all characters.
 """
 
 from __future__ import annotations
@@ -28,8 +29,17 @@ _ASCII = str.maketrans(
 ) | {ord("…"): "..."}
 
 
+class Shown:
+    """What standard output shows."""
+
+    escapes = False  # ASCII stands for everything else
+
+
 def char_width(char: str) -> int:
-    """Terminal cells of one printable character: 0 (combining), 1 or 2 (East Asian wide)."""
+    """Terminal cells of one printable character: 0 (combining), 1 or 2 (East Asian wide), those of
+    its escape."""
+    if Shown.escapes and not char.isascii():
+        return len(ascii_text(char))
     if char < "\u0300":
         return 1
     if unicodedata.east_asian_width(char) in "WF":
@@ -88,7 +98,7 @@ def clip(text: str, width: int, ellipsis: str = "…") -> str:
     """`text`, or as much of its start as fits into `width` cells with an ellipsis."""
     if text_width(text) <= width:
         return text
-    room, kept = width - len(ellipsis), []
+    room, kept = width - text_width(ellipsis), []
     for char in text:
         room -= char_width(char)
         if room < 0:

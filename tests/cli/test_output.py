@@ -498,6 +498,22 @@ def test_the_locale_c_is_ascii(cli):
     assert cli("-e", "x = yy", tty=True, NO_COLOR="1", LC_ALL="C").err.isascii()
 
 
+def test_escaped_names_stand_in_columns(cli):
+    text = "größe = [[1, 2], [3, 4]]; ö = [1, 2]; loss = sum(größe * ö)"
+    for command in ("run", "explain"):
+        shown = cli(command, "-e", text, tty=True, NO_COLOR="1", LC_ALL="C").out
+        assert shown.isascii()
+        rows = [line for line in shown.splitlines() if re.match(r" +(g\()?(\\xf6|gr)", line)]
+        column = r" \(2" if command == "run" else r" \+?= "
+        ends = [m.end() for line in rows if (m := re.search(column, line))]
+        assert len(ends) >= 4
+        assert len({*ends[:2]}) == len({*ends[-2:]}) == 1
+    bad = cli("-e", "größe = [1, 2]; y = größe * [1, 2, 3]", tty=True, NO_COLOR="1", LC_ALL="C")
+    source, marks = bad.err.splitlines()[3:5]
+    assert source.index(" * ") + 1 == marks.index("^")
+    assert marks[: marks.index("^")].count("-") == len(r"gr\xf6\xdfe")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

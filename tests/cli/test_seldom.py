@@ -18,7 +18,7 @@ import pytest
 from autodiff_cli.cli import changes, dispatch
 from autodiff_cli.cli.commands import check, run
 from autodiff_cli.cli.commands.ops import example_of
-from autodiff_cli.cli.fixing import _further, proposed
+from autodiff_cli.cli.fixing import Edit, _further, proposed
 from autodiff_cli.cli.group import run_group
 from autodiff_cli.cli.light_scipy import Light
 from autodiff_cli.cli.main import _unraisable, main
@@ -202,7 +202,7 @@ def test_repairs(cli: Cli) -> None:
         error=None, warnings=[fault("E505 ran-out-memory", "it", "").diagnostic]
     )
     assert proposed(warned, source, lambda changed: failed) is None
-    assert not _further(warned, failed, "", "")
+    assert not _further(warned, failed, "", Edit(0, 0, ""))
     assert cli("why", "x", "--fixed", "-e", "x = y").out == ""
 
 

@@ -139,10 +139,17 @@ def test_loops_are_folded(cli):
     assert "path 100 of 100" in every
 
 
-def test_what_a_snippet_prints_comes_first(cli):
+def test_what_a_snippet_prints_stands_beside_documents(cli):
     text = "import torch\nx = torch.tensor(2., requires_grad=True)\ny = x*x\ny.backward()\nprint(y)"
-    assert cli("explain", "-e", text).out.startswith("tensor(4., grad_fn=<MulBackward0>)\nforward")
-    assert cli("explain", "-e", text, "--markdown").out.startswith("# Gradient of `y`")
+    said = "tensor(4., grad_fn=<MulBackward0>)\n"
+    seen = cli("explain", "-e", text, tty=True, NO_COLOR="1")
+    assert seen.out.startswith(f"{said}forward")
+    for form, start in (("rich", said), ("plain", "forward"), ("markdown", "# Gradient of `y`"),
+                        ("latex", "\\documentclass")):  # fmt: skip
+        shown = cli("explain", "-e", text, "--to", form)
+        assert shown.out.startswith(start)
+        assert shown.err == ("" if form == "rich" else said)
+    assert cli("derive", "-e", text, "--latex").err == said
 
 
 def test_the_last_backward_is_explained(cli):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Exit
@@ -88,17 +87,11 @@ class Documents(Runner):
     def check_file(self, path: str, programs: int) -> None:
         check_place(path)
 
-    def options(self) -> Options:
-        """Documents are only the document."""
-        options = super().options()
-        return replace(options, write=None) if self.form in self.forms else options
-
 
 class Explainer(Documents):
     """Explains programs and shows it in the form that is asked for."""
 
     forms = ("markdown", "latex")
-    beside_prints = ("rich", "plain")
 
     def compute(self, source: Source, options: Options) -> Explanation:
         from ...explain.model import Request

@@ -63,7 +63,7 @@ def _own_words(
     name = "" if owner is None else syntax.operand(owner)
     code, message = error.code, error.message
     if code == "E205" and _MISSED_DIM.search(message):
-        return f"write `{text[:-1]}{'' if text.endswith('(') else ', '}dim=-1)`"
+        return f"write `{text[:-1]}{'' if text.endswith('()') else ', '}dim=-1)`"
     if code == "E307" and "needs floating point" in message:
         return _as_float(tree, name, text)
     if code in ("E306", "E307", "E308") and (fits := _fitting(message, tree, args)):
@@ -106,6 +106,9 @@ def _own_words(
     missed = _MISSED.search(message)
     if code == "E205" and missed and tree.args and not isinstance(tree.args[-1], syntax.Starred):
         return f"{missed[1]} is missing: write `{text[:-1]}, {missed[1]})`"
+    if code == "E205" and owner is not None and isinstance(tree.func, syntax.Attribute):
+        stem, method = tree.func.attr.rstrip("_"), f"`{name}.{tree.func.attr}("
+        return re.sub(rf"`{stem}\w*\(\w+(?:, )?", method, error.diagnostic.helps[0])  # signatures
     called = isinstance(tree.func, syntax.Attribute) and text.endswith("()")
     if called and code == "E208" and message.endswith("cannot be called"):
         return f"it is a value, not a method: write `{text[:-2]}`"
@@ -124,15 +127,19 @@ def _own_words(
             given = tree.args[0].span.text
             right = f"[{given}]" if isinstance(args[0], Tensor) else f"{given}.parameters()"
             return f"write `{right}` for `{given}`"
-        is_class = made.rpartition(".")[2][:1].isupper()
+        is_class = made.rpartition(".")[2][:1].isupper() and not made.endswith(")")
         if is_class and code == "E205":  # rows of the library share constructors
             names = [error.message, *error.diagnostic.helps]
             message, *helps = [re.sub(r"`_\w+(?=[`(])", lambda _: f"`{made}", t) for t in names]
             error.amend(message=message, helps=tuple(helps))
-        if code in ("E205", "E408") and is_class and args and type(args[0]) is Tensor:
+        told = any(help.startswith(("write `", "make ")) for help in error.diagnostic.helps)
+        tensors = is_class and args and type(args[0]) is Tensor
+        if code in ("E205", "E408") and tensors and not told:
             options = ", ".join(k.span.text for k in tree.keywords)
             operands = ", ".join(a.span.text for a in tree.args)
             return f"make it first, then call it: `{made}({options})({operands})`"
+        if code == "E205" and error.diagnostic.helps[0].startswith("it is defined as `"):
+            return re.sub(r"`.*?\(", lambda _: f"`{made}(", error.diagnostic.helps[0], count=1)
         if code == "E401" and tree.args and isinstance(args[0], Tensor):
             given = syntax.operand(tree.args[0])
             return f"reduce it: `{given}.sum()` for `{given}`; or give a gradient of that shape"

@@ -41,9 +41,17 @@ def plain(value: Any) -> Any:
 # -- arguments ------------------------------------------------------------------------------------
 
 
-def _require(condition: Any, message: str, raises: str = "ValueError") -> None:
+def _require(condition: Any, message: str, help: Any, raises: str = "ValueError") -> None:
+    """Refuse what does not meet a condition; `help` is a text, or a function that makes one."""
     if not condition:
-        raise fail("E205", message, help="check the arguments given", raises=raises)
+        text = help if isinstance(help, str) else call_value(help, [], {})
+        raise fail("E205", message, help=text, raises=raises)
+
+
+def _divisor(most: int, *numbers: int) -> int:
+    """The largest number up to `most` that divides all of some."""
+    common = math.gcd(*numbers)
+    return next((n for n in range(min(most, common), 1, -1) if common % n == 0), 1)
 
 
 def _refuse(which: str, /, *facts: Any, **named: Any) -> None:
@@ -263,6 +271,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "keep_computed": _keep_computed,
     "plain_again": _plain_again,
     "require": _require,
+    "divisor": _divisor,
     "refuse": _refuse,
     "require_dims": _require_dims,
     "whole": _whole,

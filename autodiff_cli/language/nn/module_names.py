@@ -34,7 +34,8 @@ FILES: dict[str, str] = {
     """,
     "recurrent": """
         _Cell RNNCell LSTMCell GRUCell rnn_step lstm_step gru_step _Recurrent RNN LSTM GRU
-        MultiheadAttention _activation _TransformerLayer TransformerEncoderLayer TransformerEncoder
+        MultiheadAttention _activation _equal_heads _TransformerLayer TransformerEncoderLayer
+        TransformerEncoder
         TransformerDecoderLayer TransformerDecoder Transformer
     """,
     "distributions": """

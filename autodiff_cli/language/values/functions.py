@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from sys import getrefcount
@@ -233,8 +234,8 @@ def _decorated(mode: GradMode, args: list[Any]) -> Any:
 
 # What Python's functions complain with, the code of it, and what to do.
 _COMPLAINTS: dict[type[Exception], tuple[str, str]] = {
-    TypeError: ("E205", "see `autodiff help {}`"),
-    AttributeError: ("E205", "see `autodiff help {}`"),
+    TypeError: ("E205", "`print(type(x))` before the call shows what it is given"),
+    AttributeError: ("E205", "`print(type(x))` before the call shows what it is given"),
     ValueError: ("E208", "check the values given"),
     KeyError: ("E210", "check the key"),
     IndexError: ("E210", "check the index"),
@@ -282,11 +283,19 @@ def _complaint(
     name: str, error: Exception, given: list[Any], function: Callable[..., Any]
 ) -> AutodiffError:
     code, help = next(found for kind, found in _COMPLAINTS.items() if isinstance(error, kind))
-    made_of = getattr(function, "__code__", None)
-    if made_of is not None and " argument" in str(error):
+    made_of: Any = getattr(function, "__code__", None)
+    if made_of is not None and not made_of.co_flags & 12 and " argument" in str(error):
         names = made_of.co_varnames[: made_of.co_argcount + made_of.co_kwonlyargcount]
-        shown = ", ".join(f"{n}=" for n in names if n != "self" and not n.startswith("_"))
-        help = f"it takes {shown or 'no arguments with names'}"
+        values = reversed(function.__defaults__ or ())
+        known = dict(zip(reversed(names[: made_of.co_argcount]), values, strict=False))
+        known |= function.__kwdefaults__ or {}
+        told = {n: f"={value!r}" for n, value in known.items()}
+        parts = [n.strip("_") + told.get(n, "") for n in names if n != "self"]
+        help = f"write `{{0}}({re.sub('<.*?>', '...', ', '.join(parts))})`"
+    elif missing := re.findall("'(\\w+)'", str(error).partition("() missing")[2]):
+        help = f"write `{{0}}({', '.join(missing)})`"
+    elif unknown := re.search("unexpected keyword argument '(\\w+)'", str(error)):
+        help = f"leave `{unknown[1]}=` out"
     if isinstance(error, AttributeError):
         words = f" cannot take {', '.join(map(kind_of, given[:4]))}"
     elif isinstance(error, KeyError):

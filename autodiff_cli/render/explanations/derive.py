@@ -38,8 +38,8 @@ def lines(found: Derived, *, color: bool = False, width: int | None = None) -> s
             start = f"{'where' if at == 0 else 'and':>{margin - 1}} {name} = "
             text = printable(part, 100_000)
             if width is not None:
-                pieces = broken(text, max(width - len(start), 20))
-                text = f"\n{' ' * len(start)}".join(pieces)
+                indent = text_width(start)
+                text = f"\n{' ' * indent}".join(broken(text, max(width - indent, 20)))
             shown.append(f"{start}{text}\n")
     return "".join(shown)
 

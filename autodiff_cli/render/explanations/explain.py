@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from ...explain.model import Contribution, Explanation, Forward, Step, Total
-from ..text import clip, format_number, format_shape, pad, printable
+from ..text import Shown, ascii_text, clip, format_number, format_shape, pad, printable
 from ..text import text_width as width_of
 from ..values import Look, cell_lines, fit_lines, joined, norm
 
@@ -201,7 +201,8 @@ class _Sheet:
         """The gradients."""
         rows: Block = []
         names = [f"g({printable(t.name)})" for t in totals]
-        width = max(len(n) for n in names) if max(map(len, names)) <= 20 else 0
+        width = max(map(width_of, names))
+        width = width if width <= 20 else 0
         texts = [self._inline(t.value) for t in totals]
         wide = max((len(t) for t in texts if t is not None and len(t) < 40), default=0)
         for total, name in zip(self.ends(totals), self.ends(names), strict=True):
@@ -278,7 +279,8 @@ class _Sheet:
         """The label alone, in several rows where it must be."""
         if indent + width_of(entry.label) <= self.width:
             return self._noted(self._written(entry, indent), entry.note, 2, indent + 2)
-        lines = textwrap.wrap(entry.label, max(12, self.width - indent), subsequent_indent="    ")
+        label = ascii_text(entry.label) if Shown.escapes else entry.label
+        lines = textwrap.wrap(label, max(12, self.width - indent), subsequent_indent="    ")
         rows: Block = [[(" " * indent, ""), (line, "")] for line in lines]
         return rows + self._remark(entry.note, indent + 2)
 
