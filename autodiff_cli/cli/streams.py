@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import Diagnostic, reason_of
-from ..render.text import Shown, complaint, fitted_page
+from ..render.text import Shown, ascii_text, complaint, fitted_page
 
 
 class OutputFailed(BaseException):
@@ -58,6 +58,8 @@ class Environment:
             raise OutputFailed("it is closed", broken_pipe=False)
         if self.sign is not None and is_terminal(self.stdout):
             self.sign.stop()
+        if Shown.escapes and is_terminal(self.stdout):
+            text = ascii_text(text)
         try:
             self.stdout.write(text)
         except (OSError, ValueError) as error:
@@ -130,14 +132,12 @@ class Environment:
 
         if self.stderr is None:
             return
-        text = render(
-            diagnostic,
-            form,
-            self.colors(self.stderr, color),
-            self.message_width(),
-            unicode=self.unicode(self.stderr),
-        )
-        self.note(text + "\n" if form == "full" else text)
+        unicode = self.unicode(self.stderr)
+        colors = self.colors(self.stderr, color)
+        text = render(diagnostic, form, colors, self.message_width(), unicode=unicode)
+        if form == "full":
+            text = (text if unicode else ascii_text(text)) + "\n"
+        self.note(text)
 
     # -- what the streams can show --------------------------------------------------------------
 
