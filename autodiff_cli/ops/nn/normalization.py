@@ -207,14 +207,15 @@ def group_norm(
 ):
     """Mean 0 and variance 1 within each group of channels, then `weight` and `bias`."""
     channels = _channels("group_norm", input)
+    places = count(input.shape[2:])
+    if num_groups > 0 and input.shape[0] * channels // num_groups * places == 1:
+        raise fault("E308 group_norm-needs-more-value", input)
     if num_groups < 1 or channels % num_groups:
         raise fault("E308 group_norm-channels-do-not", channels, num_groups)
     _check_parameter("group_norm", "weight", weight, (channels,), input)
     _check_parameter("group_norm", "bias", bias, (channels,), input)
     require_float("group_norm", input)
-    size = count(input.shape[2:]) * (channels // num_groups)
-    if size * input.shape[0] == 1:
-        raise fault("E308 group_norm-needs-more-value", input)
+    size = places * (channels // num_groups)
     grouped = F.reshape(F.contiguous(input), (input.shape[0], num_groups, size))
     normal = F.standardized(grouped, *_moments(grouped, (2,), eps), None, None, (2,), (), True)
     return _affine(
@@ -298,12 +299,12 @@ def batch_norm(
     eps: float = 1e-5,
 ):
     """Each channel standardized over the batch (training), or by running statistics."""
+    if training and input.shape and input.shape[0] * count(input.shape[2:]) == 1:
+        raise fault("E308 batch_norm-training-needs-more", input)
     channels = input.shape[1] if input.ndim > 1 else input.shape[0] if input.shape else 0
     _check_channels("batch_norm", channels, input, running_mean, running_var, weight, bias)
     if eps <= 0 and training:
         raise fault("E504 batch_norm-needs-eps", eps)
-    if training and input.ndim > 1 and input.shape[0] * count(input.shape[2:]) == 1:
-        raise fault("E308 batch_norm-training-needs-more", input)
     if not input.numel:  # as PyTorch, by the first channel
         out = input if weight is None else F.mul(input, F.select(weight, 0, 0))
         return F.clone(out) if bias is None else F.add(out, F.select(bias, 0, 0))
@@ -337,9 +338,9 @@ def instance_norm(
     if input.ndim < 3:
         raise fault("E308 instance_norm-needs", input)
     batch, channels, *rest = input.shape
-    _check_channels("instance_norm", channels, input, running_mean, running_var, weight, bias)
     if use_input_stats and count(tuple(rest)) == 1:
         raise fault("E308 instance_norm-needs-more-element", input)
+    _check_channels("instance_norm", channels, input, running_mean, running_var, weight, bias)
 
     def repeated(parameter):
         return None if parameter is None else F.repeat(parameter, (batch,))

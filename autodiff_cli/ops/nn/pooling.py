@@ -371,6 +371,10 @@ def _declare_avg_pool(n):
             raise fail("E309", f"`{name}` cannot divide by divisor_override=0", help="leave it out")
         kind = "mean" if found is None else "sum"
         rules = _window_rules(name, kind, input, n, kernel_size, stride, padding, 1, ceil_mode)
+        if n == 3:  # PyTorch looks at the input without its padding there
+            for size, (_, _, k, *_) in zip(input.shape[-3:], rules, strict=True):
+                if k > size:
+                    raise fault("E308 window-larger-than-input", name, k, size)
         if found is None:
             rules = tuple((*rule, count_include_pad) for rule in rules)
         return _pooled(input, rules, lambda x, rules: F.mean_windows(x, rules, found))

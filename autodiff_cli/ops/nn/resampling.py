@@ -188,6 +188,8 @@ def interpolate(
     kind = _mode(mode, n, align_corners, antialias)
     if kind == "area":
         return getattr(F, f"adaptive_avg_pool{n}d")(input, sizes)
+    if not input.shape[1]:
+        raise fault("E308 interpolate-needs-channels", input)
     align = bool(align_corners)
     if antialias:
         kind += "-aa"
