@@ -163,9 +163,11 @@ class Tape:
             if type(value) is not type(values[at]):
                 return None
             values[at] = value
-        holds = _called(self.before, self.truths, values)
-        if not holds or any(layout(values[at]) != wanted for at, wanted in self.layouts):
+        if not _called(self.before, self.truths, values):
             return None
+        for at, wanted in self.layouts:
+            if layout(values[at]) != wanted:
+                return None
         return values
 
     def finish(self, values: list[Any], results: list[Any]) -> bool:
@@ -194,7 +196,7 @@ def _called(calls: list[Call], truths: list[tuple[int, bool]], values: list[Any]
             values[at] = function(*[values[place] for place in places])
     except (ArithmeticError, ValueError, LookupError):
         return False
-    return all(values[at] is truth for at, truth in truths)
+    return not truths or all(values[at] is truth for at, truth in truths)
 
 
 def layout(array: np.ndarray) -> tuple[Any, ...]:

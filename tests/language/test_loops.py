@@ -481,3 +481,13 @@ def test_gradients_that_are_kept_go_on_growing() -> None:
     expected = ([27.0] * 8 + [None]) * 4 + [12.0] * 4  # nine steps add 3 to each
     with early():
         assert run(Source(text, "t.py"), Options(backward=False)).stdout == f"{expected}\n"
+
+
+def test_a_training_loop_is_recorded_after_two_steps(replayed: list[int]) -> None:
+    """The first backward pass of a program is told from later ones, which makes no other step."""
+    program = f"{HEAD}w = torch.ones(3, requires_grad=True)\nopt = torch.optim.SGD([w], lr=0.25)\n"
+    program += "for i in range(10):\n    opt.zero_grad()\n    (w * w).sum().backward()\n"
+    program += "    opt.step()\nprint(w.tolist())\n"
+    found = run(Source(program, "t.py"), Options(backward=False))
+    assert found.stdout == f"{[0.5**10] * 3}\n"
+    assert len(replayed) == 8

@@ -244,12 +244,14 @@ class _Builder:
         """Whether the kernel tells what it calls."""
         made: list[np.ndarray] = []
 
-        def note(function: Any, operands: Any, like: np.ndarray, out: Any) -> np.ndarray:
-            kept: np.ndarray = self._new(like) if out is None else out
-            self._call(step, function, (*operands, kept))
+        def note(function: Any, operands: Any, like: np.ndarray, out: Any) -> Any:
             if out is None:
-                made.append(kept)
-            return kept
+                out = self._new(like)
+                made.append(out)
+            else:
+                self.fixed.take(out.nbytes)  # memory of the kernel's own
+            self._call(step, function, (*operands, out))
+            return out
 
         value = step.kernel(*args, note=note)
         if not made:
@@ -259,8 +261,12 @@ class _Builder:
             raise Unfit
         if step.result in self.into:
             made.append(last)
-            last, value = value, self._new(value, step.result)
-            self._call(step, np.copyto, (value, last))
+            value = self._new(value, step.result)
+            function, (*operands, out) = self.fixed.calls.pop()
+            shown = value.reshape(last.shape)
+            if out is not last or not np.may_share_memory(shown, value):
+                raise Unfit
+            self.fixed.calls.append((function, (*operands, shown)))
         self._release(n)
         for array in made:
             self._give_back(array)

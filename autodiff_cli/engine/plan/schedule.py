@@ -257,15 +257,15 @@ class Plan:
 
     def turn(self, arrays: list[Any], rest: list[Any]) -> tuple[list[Any], list[Any]]:
         """A run whose first targets are the first arguments of the next one, shared with the plan
-        and valid until three runs later; these and the other targets."""
+        and valid until three runs later; these and the other targets. A program runs, which has
+        NumPy's words off."""
         if self.turns is None and self.turnable and STATE.observer is None:
             self.turnable = False
             self.turns = self._kept(lambda: Turns(self._fixed, arrays, rest))
         if self.turns is None:
             found = self.run([*arrays, *rest], own=True)
             return found[: len(arrays)], found[len(arrays) :]
-        with np.errstate(all="ignore"):
-            return self.turns.run(arrays, rest)
+        return self.turns.run(arrays, rest)
 
     def _fix(self, arrays: list[Any]) -> Fixed | None:
         made = self._kept(lambda: self._fixed(arrays))

@@ -28,6 +28,7 @@ from .reachability import PLAIN, Entry, Reach, named
 
 NUMBERS = (int, float, Varying)
 SIMPLE = (bool, str, type(None))
+FIXED = (*SIMPLE, int, np.dtype)  # what never changes
 
 
 class Shown(NamedTuple):
@@ -191,7 +192,7 @@ class Changes:
 RUNNING = frozenset(
     """
     allow bare began default_generator depth differentiated files streams garbage handled last made
-    mark max_bytes max_depth max_steps observer over overrides overwriting printing recorder
+    mark max_bytes max_depth max_steps observer only over overrides overwriting printing recorder
     replaced shown shown_span span steps unequal warnings write wrt
     """.split()  # noqa: SIM905 - shorter than a list
 )
@@ -200,11 +201,10 @@ RUNNING = frozenset(
 def settings() -> list[Any]:
     """What a program has set for all that follows."""
     found: list[Any] = [Pass.hooked]
-    for name in sorted(vars(STATE).keys() - RUNNING):
-        value = getattr(STATE, name)
-        known = isinstance(value, np.dtype)  # which take long to be written
-        shown = value if known else repr(value)
-        found.append([*map(id, value)] if isinstance(value, list) else shown)
+    for name, value in vars(STATE).items():
+        if name not in RUNNING:
+            shown = value if isinstance(value, FIXED) else repr(value)
+            found.append([*map(id, value)] if isinstance(value, list) else shown)
     return found
 
 

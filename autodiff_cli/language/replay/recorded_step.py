@@ -140,13 +140,7 @@ class Recorder:
             holder[key] = Unread()  # also where a list that grows was: another one may be there
 
     def _slot(self, slot: Slot | Place, node: Any) -> Node:
-        array = value_of(node)
-        single = not array.shape and array.dtype.kind in "fiu"
-        number = None
-        if single:
-            self.sources.append((SLOT, len(self.slots)))
-            number = self.tape.take(array.item())
-        made = argument(array, number)
+        made = argument(value_of(node))
         self.slots.append(slot)
         self.arguments.append(made)
         return made
@@ -230,8 +224,12 @@ class Recorder:
 
     def number(self, node: Node) -> Any:
         """The number in a node."""
-        if node in self.arguments and node.args[0].number is not None:
-            return node.args[0].number
+        if node in self.arguments and not node.shape and node.dtype.kind in "fiu":
+            given = node.args[0]
+            if given.number is None:
+                self.sources.append((SLOT, self.arguments.index(node)))
+                given.number = self.tape.take(given.array.item())
+            return given.number
         order, _ = plan([node])
         arguments = [n for n in order if n.op is ARGUMENT]
         if not arguments:
@@ -338,7 +336,8 @@ def _read(read: Callable[[Any, Any], Any], tensor: Tensor, key: Any) -> np.ndarr
 
 
 class Recorded:
-    """A recorded step: `before` is what it found. `each` is how many steps it counts as."""
+    """A recorded step: `before` is what it found. `each` is how many steps it counts as. `alone`
+    is the plan where there is nothing else to do."""
 
     def __init__(self, recorder: Recorder, item: Any, each: int):
         self.tape = recorder.tape
@@ -374,6 +373,9 @@ class Recorded:
         self.plan = planned(order, arguments, targets) if targets else None
         if self.plan is not None:
             self.plan.check(STATE.max_bytes)
+        tape = self.tape
+        numbers = (tape.before, tape.after, tape.fed, tape.results, self.carried)
+        self.alone = None if any((*numbers, self.appended, self.texts)) else self.plan
 
     def stands(self, now: Snapshot, names: dict[str, Any], free: set[str]) -> bool:
         """Whether a step finds what this one did, but for what it is given anew."""
@@ -393,6 +395,8 @@ class Recorded:
         arrays = state.arrays
         tape = self.tape
         try:
+            if self.alone is not None:
+                return State(self.alone.turn(arrays, [])[0], [], [], [])
             given = [
                 arrays[what].item()
                 if kind == SLOT

@@ -74,8 +74,8 @@ class Replay:
                 put_back(random)
             return False
         last = Last(item, self.now, steps, random)
-        for values, more in zip(self.added, self.now.added, strict=False):
-            values.extend(more)
+        for at, more in enumerate(self.now.added):
+            self.added[at].extend(more)
         said = list(self.now.texts)
         # An interruption arrives after a call or at the end of a turn: this is done as one.
         self.last, self.now, self.unsaid = last, found, said
@@ -86,7 +86,7 @@ class Replay:
 
     def _say(self) -> None:
         """Print what the last step but one prints."""
-        for _ in range(len(self.unsaid)):
+        while self.unsaid:
             STATE.write(self.unsaid.pop(0))
 
     def restore(self) -> Last | None:

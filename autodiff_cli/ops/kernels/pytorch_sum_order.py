@@ -9,6 +9,7 @@ on PyTorch adds in threads: there the sum is NumPy's, which is as good and faste
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -21,7 +22,7 @@ MOST = 32768  # elements, from which on the sum is NumPy's
 FEW = 256  # of float64, from which on the sums over some of the dims are NumPy's
 SLICES = 16  # leading elements, each of which is a sum by itself here
 
-_add, _accumulate = np.add.reduce, np.add.accumulate
+WIDE = 64  # numbers side by side, from which on they are added row by row
 
 # Is told of a function, its arguments, its result and where that was put; gives where it is kept.
 Note = Callable[[Callable[..., Any], tuple[Any, ...], np.ndarray, np.ndarray | None], np.ndarray]
@@ -35,16 +36,14 @@ def noted(
     return made if note is None else note(function, args, np.asarray(made), out)
 
 
-def small_sum(
-    x: np.ndarray, dims: Sequence[int] | None = None, note: Note | None = None
-) -> np.ndarray | None:
+def small_sum(x: np.ndarray, dims: Sequence[int] | None = None, note: Note | None = None) -> Any:
     """The sum over neighbouring dims in that order, flat; None where NumPy's does."""
     if x.dtype.kind != "f" or not 0 < x.size < MOST or x.itemsize < 4 or not x.flags.c_contiguous:
         return None
-    if dims is None and x.size <= WAYS:
-        return noted(note, np.add, noted(note, _add, x.reshape(1, -1), 1, None), 0)
+    if dims is None:
+        return _inner(x.reshape(1, -1), note)
     shape = x.shape
-    summed = [i for i in (range(x.ndim) if dims is None else dims) if shape[i] != 1]
+    summed = [i for i in dims if shape[i] != 1]
     if not summed:
         return None
     first, last = min(summed), max(summed)
@@ -54,59 +53,88 @@ def small_sum(
         return None
     if x.itemsize > 4 and lead * m > 1 and x.size > FEW:
         return None
-    total = _inner(x.reshape(lead, n), note) if m == 1 else _outer(x.reshape(lead, n, m), note)
-    return noted(note, np.add, total, 0).reshape(-1)  # -0.0 is added to 0.0
+    if m == 1:
+        return _inner(x.reshape(lead, n), note).reshape(-1)
+    return _outer(x.reshape(lead, n, m).swapaxes(1, 2), note).reshape(-1)
 
 
-def _outer(x: np.ndarray, note: Note | None) -> np.ndarray:
+def _outer(x: np.ndarray, note: Note | None) -> Any:
     """The sums of columns."""
-    _, n, m = x.shape
+    _, m, n = x.shape
     lanes = WIDTH // x.itemsize
     cut = m - m % (WAYS * (lanes if m >= lanes else 1))
     if cut == m or n < WAYS:
         return _block(x, note)
-    ways = _ways(x[:, :, cut:], note)
-    return noted(note, np.concatenate, (_block(x[:, :, :cut], note), ways), 1) if cut else ways
+    ways = _ways(x[:, cut:], note)
+    return noted(note, np.concatenate, (_block(x[:, :cut], note), ways), 1) if cut else ways
 
 
-def _inner(x: np.ndarray, note: Note | None) -> np.ndarray:
+def _inner(x: np.ndarray, note: Note | None) -> Any:
     """The sums of rows."""
     r, n = x.shape
+    if n <= WAYS:
+        return _total(x, note)
     lanes = WIDTH // x.itemsize
     if n < lanes:
-        return _ways(x[:, :, None], note)
-    cut = n - n % lanes
-    total = _ways(x[:, :cut].reshape(r, -1, lanes), note)
-    parts = total if cut == n else noted(note, np.concatenate, (x[:, cut:], total), 1)
-    last: np.ndarray = noted(note, _accumulate, parts, 1, None)[:, -1:]
-    return last
+        return _ways(x[:, None], note)[:, 0]
+    rest = n % lanes
+    parts = np.empty((r, rest + lanes), x.dtype)
+    if rest:
+        noted(note, np.positive, x[:, n - rest :], out=parts[:, :rest])
+    _ways(x[:, : n - rest].reshape(r, -1, lanes).swapaxes(1, 2), note, parts[:, rest:])
+    return _total(parts, note)
 
 
-def _block(rows: np.ndarray, note: Note | None) -> np.ndarray:
-    """The sum over the second dim, one after the other, in blocks."""
+# Of what follows the last dim is summed.
+
+
+def _ways(x: np.ndarray, note: Note | None, out: np.ndarray | None = None) -> Any:
+    """The sums by way of four accumulators."""
+    r, m, n = x.shape
+    rest = n % WAYS
+    if n == rest:
+        return _total(x, note, out)
+    # The first accumulator takes what is left over: behind each there is room for it.
+    parts = np.zeros((r, WAYS, rest + 1, m), x.dtype).transpose(0, 3, 1, 2)
+    if rest:
+        noted(note, np.positive, x[:, :, n - rest :], out=parts[:, :, 0, 1:])
+    _block(x[:, :, : n - rest].reshape(r, m, -1, WAYS).swapaxes(2, 3), note, parts[:, :, :, 0])
+    return _total(parts.reshape(r, m, -1), note, out)
+
+
+def _block(x: np.ndarray, note: Note | None, out: np.ndarray | None = None) -> Any:
+    """The sums, one after the other, in blocks."""
     total: np.ndarray | None = None
-    while (n := rows.shape[1]) > STEP:
-        cut = n - n % STEP
-        if cut < n:
-            total = _onto(total, noted(note, _add, rows[:, cut:], 1, None), note)
-        blocks = rows[:, :cut].reshape(len(rows), -1, STEP, *rows.shape[2:])
-        rows = noted(note, _add, blocks, 2, None)
-    return _onto(total, noted(note, _add, rows, 1, None), note)
+    while (n := x.shape[-1]) > STEP:
+        blocks, rest = divmod(n, STEP)
+        beside = bool(rest) and total is None and blocks < STEP  # as one more block
+        sums = np.empty((*x.shape[:-1], blocks + beside), x.dtype, "F")
+        full = x[..., : n - rest].reshape(*x.shape[:-1], blocks, STEP)
+        _total(full, note, sums[..., :blocks])
+        if beside:
+            _total(x[..., n - rest :], note, sums[..., blocks])
+        elif rest:
+            more = _total(x[..., n - rest :], note)
+            total = more if total is None else noted(note, np.add, total, more)
+        x = sums
+    if total is None:
+        return _total(x, note, out)
+    return noted(note, np.add, total, _total(x, note), out=out)
 
 
-def _onto(total: np.ndarray | None, more: np.ndarray, note: Note | None) -> np.ndarray:
-    return more if total is None else noted(note, np.add, total, more)
+def _total(x: np.ndarray, note: Note | None, out: np.ndarray | None = None) -> Any:
+    """The sums, one after the other, from 0 on."""
+    if x.ndim > 2 and x.shape[1] >= WIDE:
+        return noted(note, _row_by_row, x, out=out)
+    return noted(note, np.vecdot, x, _ones(x.shape[-1], x.dtype), out=out)
 
 
-def _ways(rows: np.ndarray, note: Note | None) -> np.ndarray:
-    """The sum over the second dim by way of four accumulators."""
-    r, n, m = rows.shape
-    cut = n - n % WAYS
-    if not cut:
-        return noted(note, _add, rows, 1, None)
-    sums = _block(rows[:, :cut].reshape(r, -1, WAYS, m), note)
-    if cut < n:
-        parts = sums[:, :1], rows[:, cut:], sums[:, 1:]
-        sums = noted(note, np.concatenate, parts, 1)
-    last: np.ndarray = noted(note, _accumulate, sums, 1, None)[:, -1]
-    return last
+def _row_by_row(x: np.ndarray, out: Any = None) -> Any:
+    return np.add.reduce(x, -1, None, out, initial=0)
+
+
+@lru_cache(256)
+def _ones(n: int, dtype: np.dtype) -> np.ndarray:
+    """A one that stands n times in one place: a product with it is none for BLAS, which adds in an
+    order of its own."""
+    return np.broadcast_to(np.ones((), dtype), n)
