@@ -124,6 +124,14 @@ def _options(function: str, kind: Callable[..., Any], given: dict[str, Any]) -> 
     return kind(**given)
 
 
+@Handed()
+def _seconds(limit: Any) -> float | None:
+    """A time limit, if there is one."""
+    if limit is None or (isinstance(limit, int | float) and 0 < limit < 1e9):
+        return limit
+    raise fault("E205 timeout-no-seconds", limit)
+
+
 def _text(value: Any) -> str:
     """Numbers in lists as any program reads them."""
     return re.sub("nan|inf", r"float('\g<0>')", repr(value))
@@ -168,7 +176,8 @@ def run(program: Program, **options: Any) -> Results:
     if options.pop("isolate", "timeout" in options):
         from .isolated import Isolated
 
-        function = Isolated(source, "run", options, options.pop("timeout", None))
+        timeout = _seconds(options.pop("timeout", None))
+        function = Isolated(source, "run", options, timeout)
         try:
             return Results(function(), source)
         finally:
@@ -209,7 +218,7 @@ def _function(
     if given.pop("isolate", "timeout" in given):
         from .isolated import Isolated
 
-        timeout = given.pop("timeout", None)
+        timeout = _seconds(given.pop("timeout", None))
         options = {("loss" if kind.name == "value_and_grad" else "of"): of, **given}
         if wrt is not None:
             options["wrt"] = wrt
@@ -372,6 +381,7 @@ def check(program: Program, **settings: Any) -> FileResult:
 
     __tracebackhide__ = True
     source = source_of(program)
+    _seconds(settings.get("timeout"))
     path = None if source.name == "<program>" else source.name
     result = check_source(source, _options("check", Settings, settings), path)
     failed = [item for item in result.items if item.bad]

@@ -243,6 +243,33 @@ def test_options_and_text(tmp_path: Path) -> None:
         ad.value("nowhere.expr")
 
 
+def test_blocks_that_change_an_argument() -> None:
+    x = np.array([1.0, -0.5])
+    step = "    x = x - 0.1*x**3\n"
+    y, slope = x, np.ones(2)
+    for _ in range(3):
+        y, slope = y - 0.1 * y**3, slope * (1 - 0.3 * y**2)
+    for head in ("for i in range(3):\n", "n = 0\nwhile n < 3:\n    n = n + 1\n"):
+        f = ad.value_and_grad(head + step + "loss = sum(x**2)", wrt="x")
+        assert repr(f).endswith(": f(x)>")
+        for _ in range(3):
+            value, found = f(x=x)
+            assert abs(value - sum(y**2)) < 1e-14
+            np.testing.assert_allclose(found, 2 * y * slope, rtol=1e-14)
+    for head in ("if k > 0:\n", "try:\n", "with no_grad():\n    pass\nif True:\n"):
+        tail = "finally:\n    pass\n" if head == "try:\n" else ""
+        value = ad.value(f"{head}    x = x * k\n{tail}loss = sum(x)")
+        assert repr(value).endswith(": f(k, x)>") and value(x=x, k=2.0) == 1.0
+    inner = ad.value(
+        "def g(a, b=2):\n    c = a * b\n    return c\ny = sum(stack([g(v) for v in x]))"
+    )
+    assert repr(inner).endswith(": f(x)>") and inner(x=x) == 1.0
+    with pytest.raises(TypeError, match="`x` must be a numeric array, not dict"):
+        inner(x={})
+    with pytest.raises(TypeError, match="its arguments are: none"):
+        ad.value("y = ones(2)")(x=x)
+
+
 def test_a_result_that_is_an_argument() -> None:
     """Names that a program gives its arguments are results, and no leaves of its own."""
     for text in ("y = x", "x", "loss = x", "y = x\nz = y"):
@@ -462,6 +489,13 @@ def test_an_interrupt_reaches_the_caller() -> None:
     """In a process of its own: whoever runs this one may be interrupted a moment too late."""
     done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted 4.0\n", "")
+
+
+@pytest.mark.parametrize("call", [ad.run, ad.value, ad.check])
+@pytest.mark.parametrize("limit", [-1, 0, "1", float("nan")])
+def test_time_limits_that_are_none(call: Any, limit: Any) -> None:
+    with pytest.raises(TypeError, match="`timeout` must be a number of seconds above 0"):
+        call("x = 1.0\nloss = x*x", timeout=limit)
 
 
 def test_timeouts() -> None:

@@ -214,7 +214,8 @@ def numbers(value: object, what: str) -> np.ndarray:
         return array
     native = array.dtype.newbyteorder("=")
     if native not in NUMERIC and (native.kind != "u" or native.itemsize > 4):
-        raise fault("E208 numeric-array", what=what, array=array)
+        kind = array.dtype if array.ndim else type(value).__name__
+        raise fault("E208 numeric-array", what=what, kind=kind)
     return array.astype(native if native in NUMERIC else INT64)
 
 

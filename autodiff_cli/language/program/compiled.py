@@ -26,9 +26,8 @@ from ..replay.harmless import harmless
 from ..runtime.expressions import Context
 from ..runtime.statements import compile_block
 from ..syntax import tree as syntax
-from ..syntax.free_names import names_read
+from ..syntax.free_names import read_by, read_first
 from ..syntax.parser import parse
-from ..syntax.scoping import assigned_names
 from ..values.exceptions import Handed
 from ..values.housekeeping import HOUSEKEEPING
 from ..values.values import Scope
@@ -132,14 +131,9 @@ class Compiled:
         self.assigned = module_names(tree)
         called = {id(node.func) for node in syntax.walk(tree) if isinstance(node, syntax.Call)}
         names = (node for node in syntax.walk(tree) if isinstance(node, syntax.Name))
-        used = {node.id for node in names if id(node) not in called}
+        used = {node.id for node in names if id(node) not in called} & read_by(tree)
         used -= self.assigned
-        before: set[str] = set()
-        for statement in tree.body:  # `x = x * 2` reads an `x` from outside
-            used.update(
-                name.id for name in names_read(statement) if name.id in self.assigned - before
-            )
-            before |= assigned_names([statement])[0]
+        used |= self.assigned.intersection(read_first(tree.body, set()))  # as `x = x * 2` reads `x`
         self.used = used
         self.arguments = sorted(used)
         self.seeds = "seed" not in used | self.assigned
@@ -326,7 +320,8 @@ class Compiled:
 
     def _array(self, name: str, value: object) -> np.ndarray:
         if name not in self.used and name not in self.assigned:
-            raise fault("E205 program-no-name", ", ".join(self.arguments), name=name)
+            has = ", ".join(self.arguments) or "none"
+            raise fault("E205 program-no-name", has, name=name)
         known = type(value) is np.ndarray and value.dtype in NUMERIC
         array: Any = value if known else numbers(value, f"`{name}`")
         if not is_float(array.dtype) and self.wrt is not None and name in self.wrt:

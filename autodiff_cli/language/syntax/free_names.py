@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from . import tree as syntax
-from .scoping import assigned_names, target_names
+from .scoping import DEFINITIONS, assigned_names, target_names
 
 COMPREHENSIONS = (syntax.ListComp, syntax.SetComp, syntax.GeneratorExp, syntax.DictComp)
 
@@ -31,6 +31,18 @@ def names_read(tree: syntax.Node) -> Iterator[syntax.Name]:
         return
     later = (*COMPREHENSIONS, syntax.Lambda, syntax.IfExp, syntax.BoolOp)
     yield from (n for n in syntax.within(read, later) if isinstance(n, syntax.Name))
+
+
+def read_first(trees: Iterable[syntax.Node], before: set[str]) -> Iterator[str]:
+    """Names that statements, those in their blocks among them, read before one of them assigns
+    them; `before` are those already assigned, and grow."""
+    for tree in trees:
+        yield from (name.id for name in names_read(tree) if name.id not in before)
+        if isinstance(tree, syntax.For):
+            before |= set(target_names(tree.target))
+        if not isinstance(tree, DEFINITIONS):
+            yield from read_first(syntax.below(tree), before)
+        before |= assigned_names([tree])[0]
 
 
 def free_names(function: syntax.Node) -> set[str]:
