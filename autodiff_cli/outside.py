@@ -100,14 +100,16 @@ class Outside:
 
     # -- memory -------------------------------------------------------------------------------
 
-    def bound(self, size: int) -> None:
+    def bound(self, size: int, goes_on: bool = False) -> None:
         """Bound the memory of the process, for a program that may have `size` bytes: beyond it
-        Python raises MemoryError. What the programs before it left in cycles is let go."""
+        Python raises MemoryError. What the programs before it left in cycles is let go; of one that
+        goes on and may hold as much, where it has grown by as much."""
         if not self.watched:
             return
         from resource import RUSAGE_SELF, getrusage
 
-        if getrusage(RUSAGE_SELF).ru_maxrss << 10 > MUCH and data_of("self") > self.kept + MUCH:
+        few = (self.kept if goes_on else self.base) + MUCH
+        if getrusage(RUSAGE_SELF).ru_maxrss << 10 > MUCH and data_of("self") > few:
             import gc
 
             gc.collect()
@@ -143,17 +145,19 @@ class Outside:
         while data:
             data = data[os.write(self.journal, data) :]
 
+    def begin(self) -> None:
+        """A new record begins, unless a process before this one left one."""
+        if self.journal >= 0 and self.lost is None:
+            os.ftruncate(self.journal, 0)
+            os.lseek(self.journal, 0, os.SEEK_SET)
+
     def records(self, kind: str) -> list[Any]:
-        """What the processes before this one recorded of a kind."""
+        """What was recorded of a kind, by the processes before this one too."""
         return [value for name, value in self.left() if name == kind]
 
     def left(self) -> list[tuple[str, Any]]:
-        """All that the processes before this one recorded; without one a new record begins."""
-        if self.journal < 0:
-            return []
-        if self.lost is None:
-            os.ftruncate(self.journal, 0)
-            os.lseek(self.journal, 0, os.SEEK_SET)
+        """All that was recorded, by the processes before this one too."""
+        if self.journal < 0 or not os.fstat(self.journal).st_size:
             return []
         import pickle
 

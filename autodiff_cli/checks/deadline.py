@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import inf
 from time import monotonic
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from ..ended import out_of_time
@@ -49,8 +49,8 @@ ALARM = Alarm()
 
 def _expired(signum: int, frame: Any) -> None:
     hosts = monotonic() + EARLY >= ALARM.host_due
-    error = out_of_time(ALARM.limit, ALARM.what)
-    if not hosts:
+    if not (hosts or importing(frame)):  # whose words need modules, perhaps those
+        error = out_of_time(ALARM.limit, ALARM.what)
         ALARM.end(error)
     if delicate(frame):
         from signal import ITIMER_REAL, setitimer
@@ -88,21 +88,28 @@ def go_on_after(error: AutodiffError) -> None:
         raise error
 
 
+def importing(frame: FrameType | None) -> bool:
+    """Whether a module is being imported."""
+    return any(code.co_filename.startswith("<frozen importlib") for code in _running(frame))
+
+
 def delicate(frame: FrameType | None) -> bool:
     """Whether nothing may be raised here by a signal: in the middle of an import, because a module
     that was read half would stay so, and in finalizers and callbacks of the collector and of weak
     references, where Python drops what is raised."""
     callbacks = {getattr(callback, "__code__", None) for callback in gc.callbacks}
+    return importing(frame) or any(
+        code.co_filename.startswith(weakref.__file__)
+        or code.co_name == "__del__"
+        or code in callbacks
+        for code in _running(frame)
+    )
+
+
+def _running(frame: FrameType | None) -> Iterator[CodeType]:
     while frame is not None:
-        code = frame.f_code
-        if (
-            code.co_filename.startswith(("<frozen importlib", weakref.__file__))
-            or code.co_name == "__del__"
-            or code in callbacks
-        ):
-            return True
+        yield frame.f_code
         frame = frame.f_back
-    return False
 
 
 def _possible() -> bool:

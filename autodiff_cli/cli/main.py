@@ -23,8 +23,10 @@ def main(argv: list[str] | None = None, environment: Environment | None = None) 
         from .dispatch import dispatched
 
         return dispatched(sys.argv[1:] if argv is None else argv, environment)
-    from .supervisor import supervised
-
+    try:
+        from .supervisor import supervised
+    except KeyboardInterrupt:
+        return 130
     return supervised(_dispatched)
 
 

@@ -58,7 +58,7 @@ class Reader:
         """All of standard input."""
         if self.stdin_text is not None:
             return self.stdin_text
-        kept = OUTSIDE.records("stdin")  # read by a process before this one
+        kept = OUTSIDE.records("stdin")  # it can be read once
         if kept:
             self.stdin_text = kept[0]
             return kept[0]

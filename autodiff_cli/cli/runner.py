@@ -87,7 +87,9 @@ def both_given(env: Environment, command: str, *flags: str) -> bool:
 def _once(runner: Runner, names: list[str | None]) -> Exit:
     if not runner.prepared(len(names)):
         return Exit.USAGE
+    OUTSIDE.begin()
     done = OUTSIDE.records("program")  # by a process before this one
+    runner.read.update(OUTSIDE.records("read"))
     codes: list[Exit] = []
     for code, collected in done:
         codes.append(code)

@@ -7,9 +7,11 @@ when it has come to rest.
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Callable, Iterable
 
+from ..render.text import printable
 from .streams import Environment, is_terminal
 
 POLL = 0.1  # seconds between two looks, and how long a file must be at rest
@@ -35,19 +37,30 @@ def watch(run: Callable[[], set[str]], files: Iterable[str], env: Environment) -
     paths = set(files)
     while True:
         before = stamps_of(paths)
-        read = run()
+        pipes = [path for path in paths if _is_pipe(path)]
+        for path in pipes:
+            env.complain(f"cannot watch `{printable(path, 200)}`: it is a pipe")
+        read = set() if pipes else run()
         # What only this run read is taken as it is now.
         before |= stamps_of(read - paths)
         paths |= read
         env.flush()
         if is_terminal(env.stderr):
-            shown = sorted({os.path.basename(path) for path in paths})
+            shown = sorted({printable(os.path.basename(path), 60) for path in paths})
             more = f" and {len(shown) - 4} more" if len(shown) > 5 else ""
             names = ", ".join(shown[: 4 if more else 5])
             env.note(f"watching {names}{more} (Ctrl-C ends)")
         _changed(before)
         if is_terminal(env.stdout) and not env.dumb():
             env.write("\x1b[H\x1b[2J\x1b[3J")
+
+
+def _is_pipe(path: str) -> bool:
+    """Who opens a pipe waits for its other end."""
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def _changed(before: Stamps) -> None:

@@ -33,7 +33,7 @@ def entered(
 ) -> Iterator[None]:
     """The language has this state here, and afterwards that which it had before."""
     with own_state(state):
-        OUTSIDE.bound(STATE.max_bytes)
+        OUTSIDE.bound(STATE.max_bytes, goes_on=True)
         STATE.steps = STATE.depth = 0
         STATE.span = STATE.shown = STATE.shown_span = None
         STATE.wrt, STATE.overrides, STATE.warnings = {}, {}, []

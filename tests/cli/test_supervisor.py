@@ -121,6 +121,15 @@ def test_a_program_on_standard_input(place: Path) -> None:
     assert "E509" in done.stderr and "4 | d = math.lgamma(1)" in done.stderr
 
 
+def test_standard_input_after_another_program(place: Path) -> None:
+    """What is recorded of the first is not lost when it is read; it is read once for all."""
+    done = call(place, "run", "good.expr", "-", "fatal.expr", "-", text="print('from there')\n")
+    assert done.stdout.count("x.grad = 6.0") == 1 and done.stdout.count("from there") == 2
+    assert done.stderr.count("error[E509]") == 1 and " --> fatal.expr:4:1" in done.stderr
+    done = call(place, "run", "good.expr", "-", text=PROGRAMS["fatal.expr"])
+    assert " --> <stdin>:4:1" in done.stderr and done.stdout.count("x.grad = 6.0") == 1
+
+
 def test_a_library_that_gets_no_memory_and_leaves(place: Path) -> None:
     done = call(place, "run", "-e", "import math\nx = math.erfc(1)")
     assert done.returncode == 4

@@ -185,3 +185,46 @@ def test_checks_are_watched_too(place: Path):
         [sys.executable, "-m", "autodiff_cli", "check", "-w", "--update"], capture_output=True
     )
     assert refused.returncode == 2
+
+
+FATAL = Path(__file__).resolve().parents[1] / "fatal"  # its `lgamma` ends the process
+SQUARE = "x = load('data.csv', requires_grad=True); loss = sum(x * {n}); print({n})\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="supervised on Linux only")
+def test_whatever_becomes_of_the_file(place: Path, project: Path, monkeypatch: pytest.MonkeyPatch):
+    """It kills, after it read a file; it goes, is a folder, a pipe, a link to nothing or to itself:
+    each is said, and the next good one runs."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(FATAL), str(project)]))
+    file = place / "a\x1b[31m.expr"
+    (place / "data.csv").write_text("1\n")
+    file.write_text("import math\nif load('data.csv')[0] == 1: math.lgamma(1)\nprint('gone')\n")
+    child = pexpect.spawn(
+        sys.executable, ["-m", "autodiff_cli", "run", "--watch", file.name, "--only", "values"],
+        encoding="utf-8", timeout=60,
+    )  # fmt: skip
+    child.expect("E509")
+    child.expect(r"watching a\\x1b\[31m.expr, data.csv \(Ctrl-C ends\)")
+    (place / "data.csv").write_text("2\n3\n")
+    child.expect("gone")
+    for at, (become, words) in enumerate((
+        (file.unlink, "no such file"),
+        (file.mkdir, "directory"),
+        (lambda: os.mkfifo(file), "is a pipe"),
+        (lambda: file.symlink_to("nowhere"), "no such file"),
+        (lambda: file.symlink_to(file.name), "symbolic links"),
+    )):  # fmt: skip
+        child.expect("watching")
+        if become != file.unlink:
+            file.unlink()
+        become()
+        child.expect(words)
+        child.expect("watching")
+        if file.is_dir():
+            file.rmdir()
+        replaced(file, SQUARE.format(n=at + 70))
+        child.expect(f"{at + 70}\r\n")
+    child.sendintr()
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 130

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from autodiff_cli.checks.deadline import deadline
+from autodiff_cli.errors import faults
 from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
 
@@ -101,6 +102,22 @@ def test_the_next_program_runs() -> None:
     ended = run(Source("while True: pass", "a.expr"), Options(max_steps=10))
     assert ended.error is not None
     assert run(Source("for i in range(3): print(i)", "b.expr")).stdout == "0\n1\n2\n"
+
+
+def test_words_of_a_limit_need_no_module_that_is_half_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An alarm in the middle of an import that the words of the error need as well."""
+    (tmp_path / "string.py").write_text("import time\ntime.sleep(0.2)\nclass Formatter: pass\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "string", raising=False)
+    importlib.invalidate_caches()
+    faults.cache_clear()
+    with pytest.raises(Exception, match="time limit"), deadline(0.05):
+        importlib.import_module("string")
+        monkeypatch.undo()
+        while True:
+            pass
 
 
 def test_an_import_is_whole_when_the_time_is_over(

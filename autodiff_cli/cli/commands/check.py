@@ -129,7 +129,7 @@ class Checker:
         found = {result.file for result in self.results}
         found |= {f"{path}.snap" for path in found}
         found |= {os.path.dirname(path) or "." for path in found}
-        return found | {*READ}
+        return found | {*READ, *OUTSIDE.records("read")}
 
     # -- all of it ------------------------------------------------------------------------------
 
@@ -207,6 +207,7 @@ class Checker:
         collect_seldom()
         watched = is_terminal(self.env.stderr) and not (self.json or self.ci)
         bar = Bar(self.env.stderr if watched else None, len(files))
+        OUTSIDE.begin()
         for result, written in OUTSIDE.records("file"):  # by a process before this one
             self.results.append(result)
             self.changes.written += written

@@ -19,6 +19,7 @@ from ...graph.dtypes import is_float
 from ...graph.params import BindError, to_dtype
 from ...graph.sizes import bytes_text
 from ...graph.state import STATE
+from ...outside import OUTSIDE
 from ..values.dialect import misfit
 from ..values.factories import with_grad
 from ..values.operations import truth
@@ -188,6 +189,7 @@ def _read(text: str, path: str, header: bool) -> Loaded:
         if size > STATE.max_bytes:
             raise too_large(text, size)
         READ.append(path)
+        OUTSIDE.record("read", path)
         try:
             loaded = reader(text, file, size, header)
         except OSError as error:

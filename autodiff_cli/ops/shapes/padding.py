@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import fault
-from ...graph.declare import Ints, Scalar, Tensor, composite, function, movement
+from ...graph.declare import Ints, Scalar, Size, Tensor, composite, function, movement
 from ...graph.node import Node, Shape
 from ...graph.op import constant
 from ...graph.registry import F
@@ -66,9 +66,9 @@ def _surrounded(x, pad, value):
     method=False,
     vjp=lambda g, out, input, pad, value: F.constant_pad_nd(g, tuple(-p for p in pad), 0),
     samples=[S(t(2, 3), (1, 2)), S(t(2, 3), (1, -1, 0, 1), 1.5)],
-    errors=[Bad("E303", t(2), (1,)), Bad("E303", t(2), (-2, -1))],
+    errors=[Bad("E303", t(2), (1,)), Bad("E303", t(2), 1), Bad("E303", t(2), (-2, -1))],
 )
-def constant_pad_nd(input: Tensor, pad: Ints, value: Scalar = 0):
+def constant_pad_nd(input: Tensor, pad: Size, value: Scalar = 0):
     """`value` before and after each dim, from the last on; negative numbers cut off."""
 
 
