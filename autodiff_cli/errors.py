@@ -1,20 +1,22 @@
 """Diagnostics as plain data: what went wrong, where, and what to type instead.
 
 Nothing here prints. Messages that take more than a line of code stand in `faults.txt`: blocks of a
-code with a title, the message, and lines for `help`, `note` and `raises`. Codes are never reused;
-the first digit is the phase (1 text, 2 names, 3 shapes and dtypes, 4 graph, 5 evaluation, 6 checks,
-7 data files, 9 internal).
+code with a title, the message, and lines for `help`, `note`, `label` and `raises`. What PyTorch or
+Python say there stands in lines `said`, of which the first counts whose conditions hold: `said
+IndexError if name=argmax|argmin: {name}(): ...`. Codes are never reused; the first digit is the
+phase (1 text, 2 names, 3 shapes and dtypes, 4 graph, 5 evaluation, 6 checks, 7 data files, 9
+internal).
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from .source import Span
 
@@ -88,17 +90,29 @@ class Diagnostic:
         return {"6": Exit.NO, "9": Exit.INTERNAL}.get(phase, Exit.EVALUATION)
 
 
+class Words(NamedTuple):
+    """What PyTorch or Python say, with blanks, and the name of their exception or nothing; where
+    facts are as in `when`."""
+
+    text: str
+    kind: str = ""
+    when: tuple[tuple[str, str], ...] = ()
+
+
 class AutodiffError(Exception):
     """A failure of a program, its data or a command, carrying its `Diagnostic`.
 
     `code` (`E302`), `message`, `helps`, what to type instead, and `span`, the place in the program
     or None, are those of the diagnostic. Inside: `position` is the argument of a call that it is
     about, `callee` the function in Python's words (`Net.forward`), when those are known; `within`:
-    an op refuses arguments that fit it."""
+    an op refuses arguments that fit it; `facts` are what the blanks of its text were filled with,
+    `words` what others say there."""
 
     position = -1
     callee = ""
     within = False
+    facts: Mapping[str, Any] = {}
+    words: tuple[Words, ...] = ()
     given: tuple[object, ...] | None = None  # what the exception of an `assert` holds
 
     def __init__(self, diagnostic: Diagnostic):
@@ -162,12 +176,16 @@ def fail(
     notes: tuple[str, ...] = (),
     help: str | tuple[str, ...] = (),
     raises: str = "",
+    said: str = "",
 ) -> AutodiffError:
-    """Build the error of a failure; the caller raises it."""
+    """Build the error of a failure; the caller raises it. `said` is what PyTorch or Python say."""
     helps = (help,) if isinstance(help, str) else tuple(help)
-    return AutodiffError(
+    error = AutodiffError(
         Diagnostic(code, message, span, label, labels, notes, helps, raises=raises)
     )
+    if said:
+        error.words = (Words(said.replace("{", "{{").replace("}", "}}")),)
+    return error
 
 
 def blocks(*path: str) -> list[list[str]]:
@@ -183,18 +201,47 @@ def kinds() -> dict[str, str]:
     return dict(heading.split() for heading in headings)
 
 
-@cache
-def faults() -> dict[str, tuple[list[str], list[str]]]:
-    """The blocks of `faults.txt` by their first line: the other lines, and the names of the blanks
-    in the order of the text."""
+class Fault(NamedTuple):
+    """A block of `faults.txt`: the message, the lines below it by what they are, the names of the
+    blanks in the order of the text, and what others say."""
+
+    message: str
+    lines: list[tuple[str, str]]
+    names: list[str]
+    words: tuple[Words, ...]
+
+
+def _blanks(text: str) -> list[str]:
     from string import Formatter
 
-    found = {}
-    for which, *lines in blocks("faults.txt"):
-        blanks = (field for line in lines for _, field, _, _ in Formatter().parse(line) if field)
-        names = dict.fromkeys(re.split(r"[.\[]", field)[0] for field in blanks)
-        found[which] = lines, list(names)
-    return found
+    return [field for _, field, _, _ in Formatter().parse(text) if field]
+
+
+@cache
+def faults() -> dict[str, list[str]]:
+    """The blocks of `faults.txt` by their first line: the lines below it."""
+    return {which: lines for which, *lines in blocks("faults.txt")}
+
+
+@cache
+def worded(which: str) -> Fault:
+    """A block of `faults.txt`."""
+    message, *more = faults()[which]
+    lines, words, fields = [], [], _blanks(message)
+    for line in more:
+        head, _, text = line.partition(": ")
+        part, _, options = head.partition(" ")
+        if part == "said":
+            kind, _, conditions = options.partition("if ")
+            when = [tuple(c.split("=")) for c in conditions.split(", ") if c]
+            words.append(Words(text, kind.strip(), tuple(when)))  # type: ignore[arg-type]  # pairs
+            fields += [fact for fact, _ in when]
+            fields += text.split()[1:] if text.startswith("@") else _blanks(text)
+        else:
+            lines.append((part, text))
+            fields += _blanks(text)
+    names = dict.fromkeys(re.split(r"[.:\[]", field)[0] for field in fields)
+    return Fault(message, lines, list(names), tuple(words))
 
 
 def fault(
@@ -208,18 +255,16 @@ def fault(
     """Build the error that `faults.txt` words: `which` is its code and title there, facts fill the
     blanks in the order in which the text names them, or by name; `span` is its place, `labels` are
     others."""
-    lines, names = faults()[which]
+    message, lines, names, words = worded(which)
     rest = [name for name in names if name not in named]
     rest.sort(key=lambda name: int(name) if name.isdigit() else -1)
     named.update(zip(rest, facts, strict=True))
-    message, *more = [_filled(line, named) for line in lines]
     parts: dict[str, list[str]] = {"help": [], "note": [], "raises": [], "label": []}
-    for line in more:
-        part, _, text = line.partition(": ")
-        parts[part].append(text)
-    return fail(
+    for part, text in lines:
+        parts[part].append(_filled(text, named))
+    error = fail(
         which[:4],
-        message,
+        _filled(message, named),
         span,
         label="".join(parts["label"]),
         labels=labels,
@@ -227,10 +272,12 @@ def fault(
         notes=tuple(parts["note"]),
         raises="".join(parts["raises"]),
     )
+    error.facts, error.words = named, words
+    return error
 
 
 @cache
-def _filler() -> Any:
+def filler() -> Any:
     """What fills blanks: tuples of numbers are shapes."""
     from string import Formatter
 
@@ -248,7 +295,7 @@ def _filler() -> Any:
 
 
 def _filled(line: str, facts: dict[str, Any]) -> str:
-    return _filler().vformat(line, (), facts) if "{" in line or "}" in line else line
+    return filler().vformat(line, (), facts) if "{" in line or "}" in line else line
 
 
 def refused(

@@ -86,7 +86,11 @@ def codes() -> dict[str, str]:
     found = {}
     for code, entry in ENTRIES.items():
         index.append(f"| [{code}]({code}.md) | {kinds()[code]} | {entry.title} |")
-        messages = [lines for which, (lines, _) in faults().items() if which.startswith(code)]
+        messages = [
+            [line for line in lines if not line.startswith("said")]
+            for which, lines in faults().items()
+            if which.startswith(code)
+        ]
         parts = [f"# {code}: {entry.title}\n", f"{entry.cause}\n"]
         parts += ["Wrong:\n", block(entry.wrong), "Right:\n", block(entry.right)]
         if messages:

@@ -9,7 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from autodiff_cli.errors import fault, faults, kinds
+from autodiff_cli.errors import fault, faults, kinds, worded
+from autodiff_cli.language.values.exceptions import EXCEPTIONS
 
 
 def raised(project: Path) -> dict[str, list[ast.Call]]:
@@ -37,21 +38,26 @@ def raised(project: Path) -> dict[str, list[ast.Call]]:
 def test_each_is_raised_with_the_facts_it_names(project: Path) -> None:
     calls = raised(project)
     assert set(calls) == set(faults())
-    for which, (_, names) in faults().items():
+    for which in faults():
+        names = worded(which).names
         for call in calls[which]:
             given = [getattr(fact, "id", "") for fact in call.args[1:]]
             keywords = {str(k.arg) for k in call.keywords} - {"span", "labels", "index"}
             assert len(given) + len(keywords) == len(names) and keywords <= set(names), which
             left = [name for name in names if name not in keywords]
+            left.sort(key=lambda name: int(name) if name.isdigit() else -1)
             # What has the name of a blank stands in its place.
             assert all(a == b for a, b in zip(given, left, strict=True) if a in left), which
 
 
 def test_form() -> None:
-    for which, ((message, *rest), _) in faults().items():
+    for which in faults():
+        message, rest, names, words = worded(which)
         assert "E" + which[1:4] in kinds() and which[4] == " ", which
         assert not message.endswith(".")
-        assert {line.partition(": ")[0] for line in rest} <= {"help", "note", "label", "raises"}
+        assert {what for what, _ in rest} <= {"help", "note", "label", "raises"}
+        assert all(fact in names for one in words for fact, _ in one.when), which
+        assert all(not one.kind or one.kind in EXCEPTIONS for one in words), which
     assert list(faults()) == sorted(faults())
 
 

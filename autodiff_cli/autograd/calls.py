@@ -121,7 +121,14 @@ def does_not_fit(name: str, problems: list[tuple[Op, BindError]]) -> AutodiffErr
         if other_error.argument in other.index and error.argument not in op.index:
             op, error = other, other_error
     signatures = {frozenset(o.index): f"`{o.signature()}`" for o, _ in reversed(problems)}
-    failure = fault("E205 error", name, error, " or ".join(reversed(signatures.values())))
+    listed = " or ".join(reversed(signatures.values()))
+    if error.wants == "a tensor":
+        given, value = error.given, error.value
+        failure = fault(
+            "E205 argument-must-tensor", name, error.argument, given, value, f"write {listed}"
+        )
+    else:
+        failure = fault("E205 error", name, error, listed)
     failure.position = op.index.get(error.argument, -1)
     return failure
 

@@ -30,6 +30,7 @@ def _seed(tensor: Tensor, gradient: Tensor | None, what: str, at: int) -> tuple[
             f"{what} does not require grad: it does not depend on any tensor that requires grad",
             labels=labels,
             help=help,
+            said="element 0 of tensors does not require grad and does not have a grad_fn",
         )
     if gradient is None:
         if node.numel != 1:

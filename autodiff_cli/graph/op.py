@@ -61,9 +61,9 @@ class Op(Declared):
             n = len(args)
         if n > self.positional:
             count = self.positional
-            raise BindError(
-                f"takes {count} positional argument{'' if count == 1 else 's'} but {n} were given"
-            )
+            plural = "" if count == 1 else "s"
+            words = f"takes {count} positional argument{plural} but {n} were given"
+            raise BindError(words, said=words)
         bound: list[Any] = [*args, *self.defaults[n:]]
         if kwargs:
             index = self.index
@@ -73,9 +73,11 @@ class Op(Declared):
                     alias = NUMPY_KEYWORDS.get(name, "")
                     at = index.get(alias)
                     if at is None or alias in kwargs:
-                        raise BindError(f"got an unexpected keyword argument `{name}`", name)
+                        words = "got an unexpected keyword argument"
+                        raise BindError(f"{words} `{name}`", name, f"{words} '{name}'")
                 if at < n:
-                    raise BindError(f"got several values for argument `{name}`", name)
+                    said = f"got multiple values for argument '{name}'"
+                    raise BindError(f"got several values for argument `{name}`", name, said)
                 bound[at] = value
         first: Node | None = None
         for i, param in enumerate(self.params):
@@ -88,7 +90,8 @@ class Op(Declared):
             if value is None and param.annotation == "AllDims":
                 value = () if i < n or not kwargs.keys().isdisjoint(("dim", "axis")) else None
             if value is REQUIRED:
-                raise BindError(f"misses its argument `{param.name}`", param.name)
+                said = f"missing 1 required positional argument: '{param.name}'"
+                raise BindError(f"misses its argument `{param.name}`", param.name, said)
             bound[i] = value = param.convert(value, first)
             if first is None and param.tensorial and value is not None:
                 first = (value[0] if value else None) if type(value) is tuple else value

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import fail, fault
+from ..errors import fault
 from ..numerals import short
 from .node import Node
 from .state import taken_out
@@ -43,12 +43,24 @@ REQUIRED = _Required()
 
 
 class BindError(Exception):
-    """Arguments do not fit a signature; another overload may fit. `argument` is the name meant."""
+    """Arguments do not fit a signature; another overload may fit. `argument` is the name meant,
+    `said` what Python says behind the name of the function; of a value of the wrong kind `wants` is
+    the right one, `value` what it is, `given` Python's name of that."""
 
-    def __init__(self, message: str, argument: str = ""):
+    def __init__(self, message: str, argument: str = "", said: str = "", wants: str = ""):
         super().__init__(message)
         self.message = message
         self.argument = argument
+        self.said = said
+        self.wants = wants
+        self.value = self.given = ""
+
+
+def unfit(wants: str, value: Any) -> BindError:
+    """The failure of a value that is not what is wanted."""
+    error = BindError(f"must be {wants}, not {shown(value)}", wants=wants)
+    error.value, error.given = shown(value), type_name(value)
+    return error
 
 
 class _Late:
@@ -109,19 +121,19 @@ def to_tensor(value: Any, first: Node | None = None) -> Node:
         return LATE.number(plain_number(value))  # type: ignore[misc]  # bound at import of graph
     if isinstance(value, list | tuple):
         return LATE.node_of_list(value)  # type: ignore[misc]  # bound at import of autograd
-    raise BindError(f"must be a tensor, not {shown(value)}")
+    raise unfit("a tensor", value)
 
 
 def to_tensors(value: Any, first: Node | None) -> tuple[Node, ...]:
     if isinstance(value, list | tuple):
         return tuple(to_tensor(v) for v in value)
-    raise BindError(f"must be a list or tuple of tensors, not {shown(value)}")
+    raise unfit("a list or tuple of tensors", value)
 
 
 def to_optional_tensors(value: Any, first: Node | None) -> tuple[Node | None, ...]:
     if isinstance(value, list | tuple):
         return tuple(None if v is None else to_tensor(v) for v in value)
-    raise BindError(f"must be a list or tuple of tensors, not {shown(value)}")
+    raise unfit("a list or tuple of tensors", value)
 
 
 def plain_number(value: Any) -> bool | int | float:
@@ -139,7 +151,7 @@ def python_number(value: Any) -> bool | int | float:
     if node is not None and node.numel == 1 and (node.dtype.kind != "b" or not node.shape):
         item = LATE.value(node).item()  # type: ignore[misc]  # bound at import of graph
         return taken_out(node, item)
-    raise BindError(f"must be a number, not {shown(value)}")
+    raise unfit("a number", value)
 
 
 def to_int(value: Any, first: Node | None = None) -> int:
@@ -151,7 +163,7 @@ def to_int(value: Any, first: Node | None = None) -> int:
     node = node_of(value)
     if node is not None and node.numel == 1 and (node.dtype.kind in "iub" or written_as_int(node)):
         return int(python_number(node))
-    raise BindError(f"must be an int, not {shown(value)}")
+    raise unfit("an int", value)
 
 
 def written_as_int(node: Node) -> bool:
@@ -170,7 +182,7 @@ def to_scalar(value: Any, first: Node | None = None) -> bool | int | float:
 def to_bool(value: Any, first: Node | None = None) -> bool:
     if isinstance(value, bool):
         return value
-    raise BindError(f"must be True or False, not {shown(value)}")
+    raise unfit("True or False", value)
 
 
 def to_flag(value: Any, first: Node | None = None) -> bool:
@@ -183,7 +195,7 @@ def to_flag(value: Any, first: Node | None = None) -> bool:
 def to_str(value: Any, first: Node | None = None) -> str:
     if isinstance(value, str):
         return str.__str__(value)
-    raise BindError(f"must be a string, not {shown(value)}")
+    raise unfit("a string", value)
 
 
 def to_word(value: Any, first: Node | None = None) -> str:
@@ -203,19 +215,16 @@ def to_dtype(value: Any, first: Node | None = None) -> np.dtype:
     dtype = getattr(value, "dtype", None)
     if isinstance(dtype, np.dtype) and node_of(value) is None:
         return dtype
-    raise BindError(f"must be a dtype such as torch.float64, not {shown(value)}")
+    raise unfit("a dtype such as torch.float64", value)
 
 
 def dim_in_range(dim: int, ndim: int) -> int:
     """A dim counted from the front; E304 when it is out of range (a 0-d tensor has dims -1, 0)."""
     span = max(ndim, 1)
     if not -span <= dim < span:
-        raise fail(
-            "E304",
-            f"dim {dim} is out of range: a tensor with {ndim} dim{'' if ndim == 1 else 's'} takes "
-            f"{-span} to {span - 1}",
-            help=f"use `dim={span - 1}` for the last dim" if ndim else "a 0-d tensor has no dims",
-        )
+        help = f"use `dim={span - 1}` for the last dim" if ndim else "a 0-d tensor has no dims"
+        plural = "" if ndim == 1 else "s"
+        raise fault("E304 dim-out-range", dim, ndim, plural, -span, span - 1, help)
     return dim + span if dim < 0 else dim
 
 
@@ -227,7 +236,7 @@ def to_static_dim(value: Any, first: Node | None) -> int:
     """A dim where a tensor would mean another overload: `max(x, dim)`, `max(x, other)`."""
     node = node_of(value)
     if node is not None and not written_as_int(node):
-        raise BindError("must be an int, not a tensor")
+        raise BindError("must be an int, not a tensor", wants="an int")
     return to_dim(value, first)
 
 
@@ -239,7 +248,7 @@ def to_dims(value: Any, first: Node | None) -> tuple[int, ...] | None:
             raise fault("E304 dim-appears-more-once", tuple(value))
         return dims if ndim else ()
     if type(value) is bool:
-        raise BindError(f"must be an int or a tuple of ints, not {value}")
+        raise BindError(f"must be an int or a tuple of ints, not {value}", wants="an int")
     dim = dim_in_range(to_int(value), ndim)
     return (dim,) if ndim else ()
 
@@ -263,7 +272,7 @@ def to_floats(value: Any, first: Node | None = None) -> Any:
 
 def to_function(value: Any, first: Node | None = None) -> Callable[..., Any]:
     if not callable(value):
-        raise BindError(f"must be a function, not {shown(value)}")
+        raise unfit("a function", value)
     return value
 
 
@@ -346,7 +355,8 @@ class Param:
         except BindError as error:
             if error.argument:
                 raise
-            raise BindError(f"argument `{self.name}` {error.message}", self.name) from None
+            error.message, error.argument = f"argument `{self.name}` {error.message}", self.name
+            raise
 
     def describe(self) -> str:
         if self.default is REQUIRED:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..errors import AutodiffError, fail, fault
+from ..errors import AutodiffError, fault
 from .node import Shape
 from .sizes import cannot_broadcast
 
@@ -42,7 +42,7 @@ def infer_size(shape: Shape, size: Shape) -> Shape:
         return size
     unknown = [i for i, s in enumerate(size) if s == -1]
     if len(unknown) > 1:
-        raise fail("E303", f"only one size may be -1, got {size}", help="write the other sizes out")
+        raise fault("E303 several-unknown-sizes", size)
     if any(s < -1 for s in size):
         raise fault("E303 size-cannot-negative", size)
     if unknown:

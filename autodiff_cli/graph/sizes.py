@@ -27,6 +27,7 @@ def not_single(node: Node, said: str, help: str | tuple[str, ...]) -> AutodiffEr
         node.span,
         label=f"{shape}: {node.numel} numbers",
         help=help,
+        said="grad can be implicitly created only for scalar outputs",
     )
 
 
@@ -77,8 +78,6 @@ def bytes_text(n: float) -> str:
 
 
 def cannot_broadcast(shapes: list[Shape]) -> AutodiffError:
-    texts = [shape_text(s) for s in shapes]
-    text = " with ".join(texts) if len(texts) == 2 else ", ".join(texts)
     width = max(len(s) for s in shapes)
     rows = ["  ".join(str(v) for v in (("",) * (width - len(s)) + s)) for s in shapes]
     helps = []
@@ -95,7 +94,11 @@ def cannot_broadcast(shapes: list[Shape]) -> AutodiffError:
             "sizes must be equal or 1, counted from the right; `reshape`, `.T` or "
             "`unsqueeze` may bring them together"
         )
-    failure = fault("E302 cannot-broadcast-text", text, "  against  ".join(rows))
+    listed = "  against  ".join(rows)
+    if len(shapes) == 2:
+        failure = fault("E302 cannot-broadcast", shapes[0], shapes[1], listed)
+    else:
+        failure = fault("E302 cannot-broadcast-text", ", ".join(map(shape_text, shapes)), listed)
     return failure.amend(helps=tuple(helps))
 
 

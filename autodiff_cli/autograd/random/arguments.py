@@ -73,7 +73,7 @@ def largest_integer(kind: np.dtype) -> int:
 
 def check_probability(p: float, name: str) -> None:
     if not 0 <= p <= 1:
-        raise wrong_argument(f"{name} needs a probability in [0, 1], not {p}", f"{name}(0.5)")
+        raise fault("E205 needs-probability-2", name, p)
 
 
 def representable_bounds(start: int, stop: int, kind: np.dtype) -> tuple[int, int]:

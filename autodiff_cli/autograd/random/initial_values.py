@@ -22,7 +22,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
         return math.sqrt(2.0 / (1 + slope**2))
     gains = {"tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4}
     if nonlinearity not in gains:
-        raise wrong_argument(f"no gain is known for {nonlinearity!r:.60}", 'nonlinearity="relu"')
+        raise fault("E205 no-gain", nonlinearity)
     return gains[nonlinearity]
 
 
@@ -92,6 +92,6 @@ def kaiming_std(
     """The standard deviation of He's initial values."""
     choice = str(mode).lower()
     if choice not in ("fan_in", "fan_out"):
-        raise wrong_argument(f"the mode is fan_in or fan_out, not {mode!r:.60}", 'mode="fan_in"')
+        raise fault("E205 fan-mode", mode)
     fan = fans(shape)[choice == "fan_out"]
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import fail, fault
+from ...errors import fault
 from . import approximations
 from .arguments import (
     INT64_MIN,
@@ -54,9 +54,7 @@ class Generator(Words):
         kind = floating_dtype(dtype, "uniform_")
         limit = float(np.finfo(kind).max)
         if not low <= high:
-            raise wrong_argument(
-                f"uniform_ needs from <= to, not from={low} and to={high}", "uniform_(0, 1)"
-            )
+            raise fault("E205 uniform-bounds", low, high)
         if not high - low <= limit:
             raise wrong_argument(
                 f"uniform_: the range from {low} to {high} overflows", "uniform_(-1, 1)"
@@ -94,7 +92,7 @@ class Generator(Words):
             size = () if shape is None else shape
             return self._normal(size, np.float32 if dtype is None else dtype, mean, std)
         if stds and not (np.asarray(std) >= 0).all():
-            raise wrong_argument("normal needs every std >= 0", "torch.normal(mean, std.abs())")
+            raise fault("E205 normal-stds")
         if not stds:
             drawn = self._normal(np.shape(mean), np.asarray(mean).dtype, 0.0, float(std))
             return drawn + mean
@@ -110,7 +108,7 @@ class Generator(Words):
         kind = floating_dtype(dtype, "normal")
         mean, std = float(mean), float(std)
         if not std >= 0:
-            raise wrong_argument(f"normal needs std >= 0, not {std}", "std=1.0")
+            raise fault("E205 normal-std", std)
         size = checked_size(shape, kind)
         count = math.prod(size)
         if count >= 16:
@@ -190,10 +188,7 @@ class Generator(Words):
         else:
             stop = largest + 1
         if start >= stop:
-            raise wrong_argument(
-                f"random numbers need low < high, not low={start} and high={stop}",
-                "torch.randint(0, 10, (3,))",
-            )
+            raise fault("E205 random-bounds", start, stop)
         if kind.kind == "f":
             start, stop = representable_bounds(start, stop, kind)
         elif start < np.iinfo(kind).min if kind != np.bool_ else start < 0:
@@ -223,7 +218,7 @@ class Generator(Words):
         """
         count = whole_number(n, "n of randperm")
         if count < 0:
-            raise fail("E309", f"randperm needs n >= 0, not {count}", help="torch.randperm(10)")
+            raise fault("E309 randperm-negative", count)
         if count > MAX_PERMUTATION:
             raise fault("E505 permutation-elements-too-large", count, MAX_PERMUTATION)
         if count < 2:
@@ -248,7 +243,7 @@ class Generator(Words):
             return filled(() if shape is None else shape, kind, lambda n: self._float64(n) < p)
         kind = floating_dtype(p.dtype, "bernoulli")
         if not ((p >= 0) & (p <= 1)).all():
-            raise wrong_argument("bernoulli needs every probability in [0, 1]", "p.clamp(0, 1)")
+            raise fault("E205 bernoulli-probabilities")
         size = p.shape if shape is None else checked_size(shape)
         chances = np.broadcast_to(p, size)
         draw = self._float64 if kind == np.float64 else self._float32
@@ -258,7 +253,7 @@ class Generator(Words):
     def exponential(self, shape: Shape, dtype: DType = np.float32, rate: float = 1.0) -> np.ndarray:
         """`exponential_(lambd)`."""
         if not rate > 0:
-            raise wrong_argument(f"exponential_ needs lambd > 0, not {rate}", "exponential_(1.0)")
+            raise fault("E205 exponential-rate", rate)
         factor = -1.0 / rate
         kind = floating_dtype(dtype, "exponential_")
         return filled(shape, kind, lambda count: factor * np.log1p(-self._float64(count)))
@@ -266,7 +261,7 @@ class Generator(Words):
     def geometric(self, shape: Shape, dtype: DType = np.float32, p: float = 0.5) -> np.ndarray:
         """`geometric_(p)`: the number of trials up to the first success."""
         if not 0 < p < 1:
-            raise wrong_argument(f"geometric_ needs p in (0, 1), not {p}", "geometric_(0.5)")
+            raise fault("E205 geometric-probability", p)
         scale = math.log1p(-p)
 
         def fill(count: int) -> np.ndarray:
@@ -280,7 +275,7 @@ class Generator(Words):
     ) -> np.ndarray:
         """`log_normal_(mean, std)`: exponentials of normals made in pairs, at any size."""
         if not std > 0:
-            raise wrong_argument(f"log_normal_ needs std > 0, not {std}", "log_normal_(0, 1)")
+            raise fault("E205 log_normal-std", std)
         kind = floating_dtype(dtype, "log_normal_")
         return filled(shape, kind, lambda n: np.exp(fused(self._pairs(n), std, mean)))
 
@@ -289,7 +284,7 @@ class Generator(Words):
     ) -> np.ndarray:
         """`cauchy_(median, sigma)`."""
         if not sigma > 0:
-            raise wrong_argument(f"cauchy_ needs sigma > 0, not {sigma}", "cauchy_(0, 1)")
+            raise fault("E205 cauchy-sigma", sigma)
         kind = floating_dtype(dtype, "cauchy_")
 
         def fill(count: int) -> np.ndarray:
@@ -309,18 +304,13 @@ class Generator(Words):
         number = whole_number(count, "num_samples")
         categories = weights.shape[-1]
         if number <= 0:
-            raise wrong_argument(f"multinomial cannot draw {number} samples", "num_samples=1")
+            raise fault("E205 multinomial-no-samples", number)
         if not replacement and number > categories:
-            raise wrong_argument(
-                f"multinomial cannot draw {number} of {categories} categories without replacement",
-                "replacement=True",
-            )
+            raise fault("E205 multinomial-too-many", number, categories)
         if not ((weights >= 0) & np.isfinite(weights)).all():
-            raise wrong_argument(
-                "multinomial needs finite weights >= 0", "torch.softmax(logits, -1)"
-            )
+            raise fault("E205 multinomial-weights")
         if weights.size and (weights.sum(-1) <= 0).any():
-            raise wrong_argument("multinomial needs weights with a sum > 0", "torch.ones(3)")
+            raise fault("E205 multinomial-sum")
         if not replacement or number == 1:
             race = weights / self.exponential(weights.shape, kind)
             return np.argsort(-race, axis=-1, kind="stable")[..., :number]
@@ -339,7 +329,7 @@ class Generator(Words):
         """`torch.poisson`: counts in the dtype and shape of `rates`; E205 unless finite, >= 0."""
         kind = floating_dtype(rates.dtype, "poisson")
         if not ((rates >= 0) & (rates <= 2.0**53)).all():
-            raise wrong_argument("poisson needs every rate >= 0 and finite", "rates.abs()")
+            raise fault("E205 poisson-rates")
         before = self._twister().state
         stream = Uniforms(self._float64)
         counts = [poisson_count(rate, stream) for rate in rates.ravel().tolist()]

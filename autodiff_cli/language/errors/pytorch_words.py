@@ -1,20 +1,22 @@
 """What PyTorch and Python say where a failure here is worded otherwise: for programs that print the
 exception they caught.
 
-The table is `pytorch_words.txt`: a code and the exception where it is not the code's usual one, a
-pattern of our message, and their words, in which `{1}` is the pattern's first group.
+Their words stand beside ours in `faults.txt`, with blanks for the facts of the error. A blank may
+ask more of a fact, `{shape:list}`; `@expand shape size` computes the words of several.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
+from math import prod
 from string import Formatter
 from typing import Any
 
-from ...errors import AutodiffError, blocks
+from ...errors import AutodiffError, filler
 from ...graph.dtypes import SCALAR_NAMES, SCALAR_TYPES
+
+Sizes = tuple[int, ...]
 
 # What follows a note with PyTorch's words.
 HINTS = {
@@ -52,79 +54,66 @@ _KERNELS = {
     "bitwise_left_shift": "lshift_cpu",
     "bitwise_right_shift": "rshift_cpu",
 }
-_KINDS = {
-    "string": "str",
-    "None": "NoneType",
-    "dtype": "torch.dtype",
-}  # of values, where Python has another name
-_SHAPE = r"(\([\d, ]*\))"
-_PARTS = {
-    "<shape>": _SHAPE,
-    "<dtype>": f"({'|'.join(SCALAR_TYPES)})",
-    "<kernel>": f"({'|'.join(_KERNELS)})",
-}
+# Of values, where PyTorch or Python have another name.
+_KINDS = {"string": "str", "None": "NoneType", "dtype": "torch.dtype", "tensor": "Tensor"}
 
 
-def _sizes(text: str) -> list[int]:
-    return [int(n) for n in re.findall(r"-?\d+", text)]
+def _kind(text: str) -> str:
+    """The class of `a list` or `an int`; a LookupError for what is told by its name."""
+    article, _, rest = text.partition(" ")
+    if article == "the":
+        raise LookupError(text)
+    word = rest.partition(" ")[0] if article in ("a", "an") else article
+    return _KINDS.get(word, word)
 
 
-def _cross(text: str) -> str:
-    return "x".join(map(str, _sizes(text)))
-
-
-# What a blank may ask of a group: `{1:list}`.
-_ASKED: dict[str, Callable[[str], Any]] = {
-    "": str,
-    "list": _sizes,
-    "inside": lambda text: ", ".join(map(str, _sizes(text))),
-    "times": lambda text: " x ".join(map(str, _sizes(text))),
-    "first": lambda text: (_sizes(text) or [0])[0],
-    "dims": lambda text: len(_sizes(text)),
-    "type": lambda text: SCALAR_TYPES.get(text, text),
-    "name": lambda text: SCALAR_NAMES[text],
-    "kind": lambda text: _KINDS.get(text, text),
-    "kernel": lambda text: _KERNELS[text],
+# What a blank may ask of a fact: `{shape:list}`.
+_ASKED: dict[str, Callable[[Any], Any]] = {
+    "list": list,
+    "inside": lambda sizes: ", ".join(map(str, sizes)),
+    "times": lambda sizes: " x ".join(map(str, sizes)),
+    "first": lambda sizes: sizes[0] if sizes else 0,
+    "dims": len,
+    "odd": lambda sizes: len(sizes) % 2 == 1,
+    "negative": lambda sizes: min(sizes, default=0) < 0,
+    "type": lambda name: SCALAR_TYPES.get(name, name),
+    "name": lambda name: SCALAR_NAMES[name],
+    "kind": _kind,
+    "kernel": lambda name: _KERNELS[name],
+    "linalg": lambda name: name.removeprefix("linalg.").removesuffix("_ex"),
+    "bare": lambda text: text.strip("'"),
     "depth": lambda text: text.count("["),
-    "capital": lambda text: text[0].upper() + text[1:],
+    "number": lambda value: str(value).removesuffix(".0"),
 }
 
 
 class _Blanks(Formatter):
-    """Fills the blanks of a row."""
+    """Fills the blanks of words."""
+
+    def get_value(self, key: int | str, args: Any, kwargs: Mapping[str, Any]) -> Any:
+        return kwargs[str(key)]
 
     def format_field(self, value: Any, form: str) -> str:
-        return str(_ASKED[form](value))
+        return str(_ASKED[form](value)) if form in _ASKED else filler().format_field(value, form)
+
+
+_BLANKS = _Blanks()
 
 
 # -- what takes more than blanks ------------------------------------------------------------------
 
 
-def _bmm(match: re.Match[str]) -> str:
-    left, right = _sizes(match[1]), _sizes(match[2])
-    return (
-        f"Expected size for first two dimensions of batch2 tensor to be: "
-        f"{[left[0], left[2]]} but got: {right[:2]}."
-    )
-
-
-def _square(match: re.Match[str]) -> str:
-    rows, columns = _sizes(match[2])[-2:]
-    name = match[1] if match[1].startswith("linalg.") else f"linalg.{match[1]}"
+def _square(name: str, shape: Sizes) -> str:
+    name = name if name.startswith("linalg.") else f"linalg.{name}"
+    rows, columns = shape[-2:]
     return (
         f"{name}: A must be batches of square matrices, but they are {rows} by {columns} matrices"
     )
 
 
-def _size(text: str) -> str:
-    return f"torch.Size({[int(n) for n in re.findall(r'[0-9]+', text)]})"
-
-
-def _broadcast(match: re.Match[str]) -> str:
-    left, right = _sizes(match[1]), _sizes(match[2])
+def _broadcast(left: Sizes, right: Sizes) -> str:
     ndim = max(len(left), len(right))
-    a = [1] * (ndim - len(left)) + left
-    b = [1] * (ndim - len(right)) + right
+    a, b = ((1,) * (ndim - len(sizes)) + tuple(sizes) for sizes in (left, right))
     at = next((i for i in reversed(range(ndim)) if a[i] != b[i] and 1 not in (a[i], b[i])), 0)
     return (
         f"The size of tensor a ({a[at]}) must match the size of tensor b ({b[at]}) "
@@ -132,143 +121,94 @@ def _broadcast(match: re.Match[str]) -> str:
     )
 
 
-def _matmul(match: re.Match[str]) -> str:
-    left, right = _sizes(match[1]), _sizes(match[2])
+def _bmm(left: Sizes, right: Sizes) -> str:
+    return (
+        f"Expected size for first two dimensions of batch2 tensor to be: "
+        f"{[left[0], left[2]]} but got: {list(right[:2])}."
+    )
+
+
+def _matmul(left: Sizes, right: Sizes) -> str:
     if len(left) == 1 and len(right) == 1:
         return (
             f"inconsistent tensor size, expected tensor [{left[0]}] and src [{right[0]}] to have "
             f"the same number of elements, but got {left[0]} and {right[0]} elements respectively"
         )
+    first, second = ("x".join(map(str, sizes)) for sizes in (left, right))
     if len(right) == 1:
-        return f"size mismatch, got input ({left[0]}), mat ({_cross(match[1])}), vec ({right[0]})"
-    return f"mat1 and mat2 shapes cannot be multiplied ({_cross(match[1])} and {_cross(match[2])})"
+        return f"size mismatch, got input ({left[0]}), mat ({first}), vec ({right[0]})"
+    return f"mat1 and mat2 shapes cannot be multiplied ({first} and {second})"
 
 
-def _linear(match: re.Match[str]) -> str:
-    weight, given = _sizes(match[1]), _sizes(match[2])
-    rows = 1
-    for size in given[:-1]:
-        rows *= size
+def _linear(weight: Sizes, given: Sizes) -> str:
+    rows = prod(given[:-1])
     if len(weight) == 1:
         return f"size mismatch, got input ({rows}), mat ({rows}x{given[-1]}), vec ({weight[0]})"
     sizes = f"{rows}x{given[-1]} and {weight[1]}x{weight[0]}"
     return f"mat1 and mat2 shapes cannot be multiplied ({sizes})"
 
 
-def _expand(match: re.Match[str]) -> str:
-    given, wanted = _sizes(match[1]), _sizes(match[2])
+def _expand(given: Sizes, wanted: Sizes) -> str:
+    given_sizes, wanted_sizes = list(given), list(wanted)
     missing = len(wanted) - len(given)
     if missing < 0:
         return (
-            f"expand(torch.FloatTensor{{{given}}}, size={wanted}): the number of sizes provided "
-            f"({len(wanted)}) must be greater or equal to the number of dimensions in the tensor "
-            f"({len(given)})"
+            f"expand(torch.FloatTensor{{{given_sizes}}}, size={wanted_sizes}): the number of sizes "
+            f"provided ({len(wanted)}) must be greater or equal to the number of dimensions in the "
+            f"tensor ({len(given)})"
         )
     pairs = list(zip(given, wanted[missing:], strict=False))
     at = next((i for i in reversed(range(len(pairs))) if pairs[i][0] not in (1, pairs[i][1])), 0)
     return (
         f"The expanded size of the tensor ({pairs[at][1]}) must match the existing size "
-        f"({pairs[at][0]}) at non-singleton dimension {at + missing}.  Target sizes: {wanted}.  "
-        f"Tensor sizes: {given}"
+        f"({pairs[at][0]}) at non-singleton dimension {at + missing}.  Target sizes: "
+        f"{wanted_sizes}.  Tensor sizes: {given_sizes}"
     )
 
 
-def _cat(match: re.Match[str]) -> str:
-    dim, other, first = int(match[1]), _sizes(match[2]), _sizes(match[4])
+def _cat(dim: int, other: Sizes, number: int, first: Sizes) -> str:
     if len(first) != len(other):
         return f"Tensors must have same number of dimensions: got {len(first)} and {len(other)}"
     at = next((i for i in range(len(first)) if i != dim and first[i] != other[i]), 0)
     return (
         f"Sizes of tensors must match except in dimension {dim}. Expected size {first[at]} but got "
-        f"size {other[at]} for tensor number {match[3]} in the list."
+        f"size {other[at]} for tensor number {number} in the list."
     )
 
 
-def _unpacked(match: re.Match[str]) -> str:
-    given, least, wanted = int(match[1]), match[2] or "", int(match[3])
-    if given > wanted:
-        return f"too many values to unpack (expected {wanted})"
-    return f"not enough values to unpack (expected {least}{wanted}, got {given})"
-
-
-def _not_held(match: re.Match[str]) -> str:
-    kind, value = match[1], match[2]
-    if value and kind != "tuple":
-        return f"{value} is not in {kind}"
-    return f"{kind}.{'index' if value else 'remove'}(x): x not in {kind}"
-
-
-def _combine(match: re.Match[str]) -> str:
-    sign, left, right = match[1], _KINDS.get(match[2], match[2]), _KINDS.get(match[3], match[3])
+def _combine(sign: str, left: str, right: str) -> str:
+    left, right = _kind(left), _kind(right)
     if sign == "+" and left in ("str", "list", "tuple"):
         return f'can only concatenate {left} (not "{right}") to {left}'
     return f"unsupported operand type(s) for {sign}: '{left}' and '{right}'"
 
 
-def _missing(match: re.Match[str]) -> str:
-    names = [f"'{name}'" for name in re.findall(r"`(\w+)`", match[3])]
-    listed = " and ".join(names) if len(names) < 3 else f"{', '.join(names[:-1])}, and {names[-1]}"
-    kind, plural = "keyword-only" if match[2] else "positional", "" if len(names) == 1 else "s"
-    return f"{match[1]}() missing {len(names)} required {kind} argument{plural}: {listed}"
-
-
-def _too_many(match: re.Match[str]) -> str:
-    takes = f"from {match[2]} to {match[3]}" if match[3] else match[2]
-    return (
-        f"{match[1]}() takes {takes} positional argument{'' if takes == '1' else 's'} "
-        f"but {match[4]} {'was' if match[4] == '1' else 'were'} given"
-    )
-
-
-def _state(match: re.Match[str]) -> str:
-    kinds = {"missing": "Missing", "unexpected": "Unexpected"}
-    lines = [f"Error(s) in loading state_dict for {match[1]}:"]
-    for part in match[2].split("; "):
-        found = re.fullmatch(rf"(\S+) has shape {_SHAPE} there, {_SHAPE} here", part)
-        if found is not None:
-            lines.append(
-                f"\tsize mismatch for {found[1]}: copying a param with shape {_size(found[2])} "
-                f"from checkpoint, the shape in current model is {_size(found[3])}."
-            )
-            continue
-        word, _, names = part.partition(" ")
-        quoted = ", ".join(f'"{name}"' for name in names.split(", "))
-        lines.append(f"\t{kinds.get(word, word)} key(s) in state_dict: {quoted}. ")
-    return "\n".join(lines)
-
-
-def _dimensions(match: re.Match[str]) -> str:
-    return f"Only tensors with {match[1].replace('4 or', '4, or')} dimensions are supported"
-
-
-_COMPUTED: dict[str, Callable[[re.Match[str]], str]] = {
-    "bmm": _bmm, "square": _square, "broadcast": _broadcast,
-    "matmul": _matmul, "linear": _linear, "expand": _expand, "cat": _cat, "unpacked": _unpacked,
-    "not_held": _not_held, "combine": _combine, "missing": _missing, "too_many": _too_many,
-    "state": _state, "dimensions": _dimensions,
+_COMPUTED: dict[str, Callable[..., str]] = {
+    "bmm": _bmm, "square": _square, "broadcast": _broadcast, "matmul": _matmul,
+    "linear": _linear, "expand": _expand, "cat": _cat, "combine": _combine,
 }  # fmt: skip
 
 
-@cache
-def _rows() -> list[tuple[str, str, str, str]]:
-    """The table: code, exception, pattern, words."""
-    rows = []
-    for head, pattern, words in blocks("language", "errors", "pytorch_words.txt"):
-        code, _, kind = head.partition(" ")
-        for name, part in _PARTS.items():
-            pattern = pattern.replace(name, part)
-        rows.append((code, kind, pattern, words))
-    return rows
+def _holds(condition: tuple[str, str], facts: Mapping[str, Any]) -> bool:
+    """Whether a fact is one of the texts that a condition lists."""
+    fact, wanted = condition
+    text = _BLANKS.vformat(f"{{{fact}}}", (), facts)
+    return any(fnmatchcase(text, one) for one in wanted.split("|"))
+
+
+def _filled(text: str, facts: Mapping[str, Any]) -> str:
+    if text.startswith("@"):
+        name, *fields = text[1:].split()
+        return _COMPUTED[name](*(_BLANKS.get_field(field, (), facts)[0] for field in fields))
+    return _BLANKS.vformat(text, (), facts)
 
 
 def said(error: AutodiffError) -> tuple[str, str] | None:
     """The message, and the name of the exception or ""; None when nothing is known."""
-    for code, kind, pattern, words in _rows():
-        if not error.code.startswith(code):
+    for one in error.words:
+        try:
+            if all(_holds(condition, error.facts) for condition in one.when):
+                return _filled(one.text, error.facts), one.kind
+        except LookupError:  # words that are not for a fact of this kind
             continue
-        match = re.search(pattern, error.message, re.DOTALL)
-        if match is not None:
-            if words.startswith("@"):
-                return _COMPUTED[words[1:]](match), kind
-            return _Blanks().vformat(words, (match[0], *match.groups()), {}), kind
     return None

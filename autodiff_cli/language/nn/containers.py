@@ -16,7 +16,7 @@ from ..values.factories import parameter
 from ..values.formatting import represent
 from ..values.functions import call_value
 from ..values.operations import items_of
-from ..values.subscripts import plain_key
+from ..values.subscripts import out_of_range, plain_key
 from ..values.user_classes import UserClass, library_class
 from .module_methods import MODULE, add_module
 from .modules import Module, laid_out
@@ -30,11 +30,7 @@ def _position(owner: Module, key: Any, count: int) -> int:
     except BindError as error:
         raise fail("E305", f"an index {error.message}", help="use an int: `layers[0]`") from None
     if not -count <= at < count:
-        raise fail(
-            "E210",
-            f"index {at} is out of range for a {owner.cls.name} of length {count}",
-            help=f"use 0 to {count - 1}" if count else "it is empty",
-        )
+        raise out_of_range(at, f"a {owner.cls.name}", count)
     return at % count
 
 

@@ -41,11 +41,15 @@ def plain(value: Any) -> Any:
 # -- arguments ------------------------------------------------------------------------------------
 
 
-def _require(condition: Any, message: str, help: Any, raises: str = "ValueError") -> None:
-    """Refuse what does not meet a condition; `help` is a text, or a function that makes one."""
+def _require(condition: Any, words: str, help: Any, raises: str = "ValueError") -> None:
+    """E205 in the words of PyTorch, which begin with a capital and end with a full stop, for what
+    does not meet a condition; `help` is a text, or a function that makes one."""
     if not condition:
+        first = words.partition(" ")[0]
+        name = first.endswith(":") or not first[1:].islower()
+        plain = (words if name else words[0].lower() + words[1:]).rstrip(".")
         text = help if isinstance(help, str) else call_value(help, [], {})
-        raise fail("E205", message, help=text, raises=raises)
+        raise fail("E205", plain, help=text, raises=raises, said=words)
 
 
 def _divisor(most: int, *numbers: int) -> int:
@@ -73,7 +77,7 @@ def _whole(value: Any, name: str) -> int:
     try:
         return to_int(plain(value) if not STATE.python else value)
     except BindError as error:
-        raise fail("E205", f"`{name}` {error.message}", help="give an int") from None
+        raise fault("E205 module-argument", name, error) from None
 
 
 def _sizes(value: Any, name: str) -> tuple[int, ...]:
@@ -105,7 +109,7 @@ def _declare(module: Module, name: str, shape: Any, dtype: Any = None) -> None:
     kind = STATE.default_dtype if dtype is None else to_dtype(dtype)
     for size in shape:
         if size < 0:
-            raise fault("E309 parameter-shape", tuple(shape))
+            raise fault("E309 parameter-shape", size, tuple(shape))
     check_size(tuple(shape), kind)
     if not is_float(kind):
         raise fault("E306 only-floating-point-tensors-can", kind=kind)

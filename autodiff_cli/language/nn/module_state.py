@@ -12,6 +12,7 @@ from ...autograd.handles import wrap_view
 from ...autograd.tensor import Tensor, new_leaf
 from ...errors import fault
 from ...graph.dtypes import DTYPES, is_float
+from ...graph.node import Shape
 from ...graph.op import constant, value_of
 from ...graph.params import check_device
 from ...graph.registry import F
@@ -132,15 +133,18 @@ def _load_state_dict(
     for _, module in self.named_modules():
         for hook in list(module.loaded.values()):
             call_value(hook, [module, matched], {})
-    words = list(differing.values())
+    words = [f"{n} has shape {a} there, {b} here" for n, (a, b) in differing.items()]
+    said = "".join(map(_mismatch, differing, differing.values()))
     if truth(strict) and (missing or unexpected):
         if unexpected:
             words.insert(0, f"unexpected {', '.join(map(str, unexpected))}")
+            said = _keys("Unexpected", unexpected) + said
         if missing:
             words.insert(0, f"missing {', '.join(missing)}")
-        raise fault("E210 state-does-not-fit", self.cls.name, "; ".join(words))
+            said = _keys("Missing", missing) + said
+        raise fault("E210 state-does-not-fit", said, self.cls.name, "; ".join(words))
     if words:
-        raise fault("E308 sizes-state-do-not", "; ".join(words), owner=self.cls.name)
+        raise fault("E308 sizes-state-do-not", said, "; ".join(words), owner=self.cls.name)
     return matched
 
 
@@ -159,8 +163,23 @@ def _assign(self: Module, path: str, tensor: Tensor, given: Tensor) -> None:
         made.is_parameter = True
 
 
-def _differing(given: list[tuple[str, Tensor, Any]]) -> dict[str, str]:
-    """What is said of stored tensors whose sizes are not those here, by their names."""
+def _keys(what: str, names: list[Any]) -> str:
+    """What PyTorch says of keys of a state."""
+    quoted = ", ".join(f'"{name}"' for name in names)
+    return f"\n\t{what} key(s) in state_dict: {quoted}. "
+
+
+def _mismatch(name: str, shapes: tuple[Shape, Shape]) -> str:
+    """What PyTorch says of a tensor of another size."""
+    there, here = (f"torch.Size({list(shape)})" for shape in shapes)
+    return (
+        f"\n\tsize mismatch for {name}: copying a param with shape {there} from checkpoint, "
+        f"the shape in current model is {here}."
+    )
+
+
+def _differing(given: list[tuple[str, Tensor, Any]]) -> dict[str, tuple[Shape, Shape]]:
+    """The shapes of stored tensors that are not those here, there and here, by their names."""
     differing = {}
     for name, tensor, value in given:
         if not isinstance(value, Tensor):
@@ -169,7 +188,7 @@ def _differing(given: list[tuple[str, Tensor, Any]]) -> dict[str, str]:
             )
         there, here = value.looked_at.shape, tensor.looked_at.shape
         if there != here:
-            differing[name] = f"{name} has shape {there} there, {here} here"
+            differing[name] = there, here
     return differing
 
 

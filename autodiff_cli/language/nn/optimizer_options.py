@@ -10,6 +10,7 @@ from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, fail, fault
 from ..values.dialect import kind_of
 from ..values.formatting import text
+from ..values.functions import missed, too_many
 from .library import plain
 
 Options = dict[str, Any]
@@ -109,23 +110,27 @@ def options_of(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tupl
     _, positional, keywords = SIGNATURES[name]
     order = ["params", *positional]
 
-    def wrong(message: str) -> AutodiffError:
+    def wrong(message: str, said: str) -> AutodiffError:
         parts = ["params", *(f"{key}={text(value)}" for key, value in positional.items())]
-        error = fail("E205", f"`{name}` {message}", help=f"it is `{name}({', '.join(parts)})`")
+        help = f"it is `{name}({', '.join(parts)})`"
+        error = fail("E205", f"`{name}` {message}", help=help, said=f"{name}() {said}")
         error.callee = f"{name}.__init__"
         return error
 
     if len(args) > len(order):
-        raise wrong(f"takes {len(order)} arguments but {len(args)} were given")
+        words = f"takes {len(order)} arguments but {len(args)} were given"
+        raise wrong(words, too_many(str(len(order)), len(args)))
     given = dict(zip(order, args, strict=False))
     for key, value in kwargs.items():
         if key in given:
-            raise wrong(f"got several values for argument `{key}`")
+            words = f"got multiple values for argument '{key}'"
+            raise wrong(f"got several values for argument `{key}`", words)
         if key not in order and key not in keywords:
-            raise wrong(f"got an unexpected keyword argument `{key}`")
+            words = "got an unexpected keyword argument"
+            raise wrong(f"{words} `{key}`", f"{words} '{key}'")
         given[key] = value
     if "params" not in given:
-        raise wrong("misses its argument `params`")
+        raise wrong("misses its argument `params`", missed(["params"]))
     params = given.pop("params")
     options = {**positional, **keywords, **{key: plain(value) for key, value in given.items()}}
     _check(name, options)
@@ -141,7 +146,7 @@ _NOT_NEGATIVE = (
     "lr", "eps", "weight_decay", "momentum", "alpha", "lr_decay", "rho", "momentum_decay",
     "initial_accumulator_value",
 )  # fmt: skip
-_WORDS = {"lr": "learning rate", "eps": "epsilon"}
+_SAID = {"lr": "learning rate", "eps": "epsilon"}
 
 
 def _check(name: str, options: dict[str, Any]) -> None:
@@ -154,17 +159,14 @@ def _check(name: str, options: dict[str, Any]) -> None:
         if not isinstance(value, int | float):
             raise fault("E205 argument-number", kind_of(value), name=name, key=key)
         if not value >= 0 or (key == "rho" and value > 1):
-            raise fail(
-                "E205",
-                f"invalid {_WORDS.get(key, key)}: {value}",
-                help="0 to 1" if key == "rho" else f"`{key}` is not negative",
-            )
+            help = "0 to 1" if key == "rho" else f"`{key}` is not negative"
+            raise fault("E205 invalid-option", _SAID.get(key, key), value, help)
     for i, beta in enumerate(_pair(name, "betas", options)):
         if not 0 <= beta < 1:
             raise fault("E205 invalid-beta-parameter-index", i=i, beta=beta)
     etas = _pair(name, "etas", options)
     if etas and not 0 < etas[0] < 1 < etas[1]:
-        raise fail("E205", f"invalid eta values: {etas[0]}, {etas[1]}", help="etas=(0.5, 1.2)")
+        raise fault("E205 invalid-etas", etas)
     if options.get("nesterov") and (real(options["momentum"]) <= 0 or real(options["dampening"])):
         raise fault("E205 nesterov-momentum-requires-momentum")
 

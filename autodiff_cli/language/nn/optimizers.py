@@ -22,7 +22,7 @@ from ...graph.op import constant, value_of
 from ...graph.registry import F
 from ...graph.state import STATE, grad_mode
 from ..python.builtins import TYPES
-from ..values.dialect import kind_of, misfit
+from ..values.dialect import kind_of
 from ..values.formatting import formatted
 from ..values.functions import call_value
 from ..values.housekeeping import HOUSEKEEPING
@@ -99,7 +99,7 @@ def add_group(self: Object, param_group: Any) -> None:
 
 def _check_parameter(tensor: Any, known: set[int], differentiable: bool) -> None:
     if not isinstance(tensor, Tensor):
-        raise misfit("an optimizer takes tensors, not", tensor, "give leaves: `[w]`")
+        raise fault("E208 optimizer-takes-tensors", kind_of(tensor))
     if not (differentiable or tensor.is_leaf or isinstance(tensor.accumulator, GradSlot)):
         raise fault("E411 optimizer-cannot-change-tensor")
     if id(tensor) in known:

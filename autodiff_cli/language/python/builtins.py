@@ -95,13 +95,10 @@ def _len(value: Any) -> int:
             raise fault("E208 d-tensor-no-len")
         return value.shape[0]
     if not has(value, "__len__"):
-        raise fail(
-            "E208",
-            f"{kind_of(value)} has no len()",
-            help="define `__len__`"
-            if isinstance(value, Instance)
-            else "len() takes tensors, lists, tuples, dicts and strings",
-        )
+        own = isinstance(value, Instance)
+        takes = "len() takes tensors, lists, tuples, dicts and strings"
+        help = "define `__len__`" if own else takes
+        raise fault("E208 no-length", kind_of(value), help)
     try:
         return len(value)
     except (TypeError, ValueError, OverflowError) as error:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...autograd.random import initial_values
 from ...autograd.tensor import Tensor
-from ...errors import fail, fault
+from ...errors import fault
 from ...graph.op import constant
 from ...graph.params import to_int
 from ...graph.state import grad_mode
@@ -116,7 +116,7 @@ def _sparse(tensor: Any, sparsity: Any, std: Any = 0.01, generator: Any = None) 
     width = number_argument("sparse_", "std", std)
     size = tuple(target.shape)
     if len(size) != 2:
-        raise fail("E308", f"sparse_ needs 2 dimensions, not shape {size}", help="shape (3, 5)")
+        raise fault("E308 needs-two-dimensions", "sparse_", size, "shape (3, 5)")
     if not 0 <= share <= 1:
         raise fault("E205 sparse_-needs-share-zeros", share)
     values = stream_of(generator).normal(0.0, width, size, target.dtype)
@@ -154,7 +154,7 @@ def _eye(tensor: Any) -> Tensor:
     target = _target("eye_", tensor)
     size = tuple(target.shape)
     if len(size) != 2:
-        raise fail("E308", f"eye_ needs 2 dimensions, not shape {size}", help="shape (3, 3)")
+        raise fault("E308 needs-two-dimensions", "eye_", size, "shape (3, 3)")
     return _written(target, np.eye(*size))
 
 

@@ -108,13 +108,12 @@ def _unpacking(tree: Any, context: Context) -> Store:
                 raise fault("E211 values-least-names", len(items), len(targets) - 1, span=span)
             items = [*items[:star], items[star : len(items) - after], *items[len(items) - after :]]
         elif len(items) != len(targets):
-            raise fail(
-                "E211",
-                f"{len(items)} value{'' if len(items) == 1 else 's'} for {len(targets)} names",
-                span,
-                label=f"{len(targets)} names, but the value has {len(items)}",
-                help="as many names as values, or `a, *rest = ...`",
-            )
+            count, number = len(items), len(targets)
+            words = f"too many values to unpack (expected {number})"
+            if count < number:
+                words = f"not enough values to unpack (expected {number}, got {count})"
+            plural = "" if count == 1 else "s"
+            raise fault("E211 value-names", count, plural, number, words, span=span)
         for target, item in zip(targets, items, strict=True):
             target(scope, item)
 

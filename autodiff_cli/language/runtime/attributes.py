@@ -30,7 +30,7 @@ from ...graph.state import STATE, taken_out
 from ...graph.strides import is_contiguous
 from ...ops import public_names
 from ...suggest import did_you_mean, suggest
-from ..values.dialect import kind_of, misfit, private
+from ..values.dialect import kind_of, private
 from ..values.factories import legacy_dtype, legacy_tensor, make_tensor
 from ..values.functions import call_value
 from ..values.operations import flag, truth
@@ -87,7 +87,7 @@ def get_attribute(value: Any, name: str) -> Any:
         if name == "backward" and isinstance(value, int | float):
             help = "a number has no graph: leave out the `.item()` that made it"
         help = f"did you mean `.{close[0]}`?" if close else help
-        raise fail("E207", f"{kind_of(value)} has no attribute `{name}`", help=help)
+        raise fault("E207 kind-no-attribute", kind_of(value), help, name=name)
     raise no_attribute(value, name)
 
 
@@ -312,7 +312,7 @@ def _set_tensor_attribute(tensor: Tensor, name: str, new: Any) -> None:
         tensor.grad = new
     elif name == "data":
         if not isinstance(new, Tensor):
-            raise misfit(".data must be a tensor, not", new, "write `torch.tensor(...)`")
+            raise fault("E208 data-tensor", kind_of(new))
         if tensor.requires_grad and not is_float(new.dtype):
             raise fault("E307 data-tensor-requires-grad", new=new)
         tensor.adopt(new)

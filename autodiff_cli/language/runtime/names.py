@@ -227,6 +227,8 @@ def import_name(module: str, name: str) -> Any:
                 f"`{module}` has no `{name}` here",
                 label="not available",
                 help=error.diagnostic.helps,
+                raises="ImportError",
+                said=f"cannot import name '{name}' from '{module}'",
             ) from None
         raise
 

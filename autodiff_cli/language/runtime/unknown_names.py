@@ -78,6 +78,7 @@ def unknown_name(name: str, span: Any, scope: Scope) -> AutodiffError:
         label="not defined",
         labels=tuple(labels),
         help=help + _also(close, ""),
+        said=f"name '{name}' is not defined",
     )
 
 
@@ -167,4 +168,4 @@ def unknown_op(name: str, span: Any, scope: Scope) -> AutodiffError:
         close = []
     help = f"did you mean `{close[0]}`?" if close else _WITHHELD.get(name, "list all: autodiff ops")
     help += _also(close, "; list all: autodiff ops")
-    return fail("E202", f"unknown operation `{name}`", span, label="no such operation", help=help)
+    return fault("E202 unknown-operation", help, name=name, span=span)

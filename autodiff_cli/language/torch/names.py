@@ -20,7 +20,7 @@ from ..python.builtins import TENSOR_TYPE, TYPES
 from ..python.loading import load
 from ..runtime.assertions import Approx
 from ..runtime.attributes import METHODS
-from ..values.dialect import kind_of, misfit
+from ..values.dialect import kind_of
 from ..values.factories import (
     LEGACY_NAMES,
     UNINITIALIZED,
@@ -143,7 +143,7 @@ def _set_printoptions(**options: Any) -> None:
 
 def _from_numpy(ndarray: Any) -> Tensor:
     if not isinstance(ndarray, Array) and STATE.python:
-        raise misfit("from_numpy() takes a NumPy array, not", ndarray, "write `torch.tensor(...)`")
+        raise fault("E208 from_numpy-array", kind_of(ndarray))
     return as_tensor(ndarray)
 
 

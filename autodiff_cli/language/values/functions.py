@@ -37,6 +37,25 @@ from .values import (
 )
 
 
+def too_many(takes: str, given: int) -> str:
+    """What Python says behind the name of a function that takes `1 to 2` arguments, or `1`."""
+    takes = f"from {takes}" if " to " in takes else takes
+    return (
+        f"takes {takes} positional argument{'' if takes == '1' else 's'} but {given} "
+        f"{'was' if given == 1 else 'were'} given"
+    )
+
+
+def missed(names: list[str], keyword: bool = False) -> str:
+    """What Python says behind the name of a function of arguments that are not given."""
+    quoted = [f"'{name}'" for name in names]
+    listed = " and ".join(quoted)
+    if len(names) > 2:
+        listed = f"{', '.join(quoted[:-1])}, and {quoted[-1]}"
+    kind, plural = "keyword-only" if keyword else "positional", "" if len(names) == 1 else "s"
+    return f"missing {len(names)} required {kind} argument{plural}: {listed}"
+
+
 class Parameters:
     """A signature of a `def`, and how arguments are bound to it."""
 
@@ -66,14 +85,17 @@ class Parameters:
         for name, value in kwargs.items():
             if name in self.names:
                 if name in names:
-                    raise self._wrong(function, f"got several values for argument `{name}`")
+                    words = f"got multiple values for argument '{name}'"
+                    raise self._wrong(function, f"got several values for argument `{name}`", words)
                 names[name] = value
             elif self.keywords is not None:
                 extra[name] = value
             elif name in positional:
-                raise self._wrong(function, f"takes `{name}` by its place only")
+                words = f"got some positional-only arguments passed as keyword arguments: '{name}'"
+                raise self._wrong(function, f"takes `{name}` by its place only", words)
             else:
-                raise self._wrong(function, f"got an unexpected keyword argument `{name}`")
+                words = "got an unexpected keyword argument"
+                raise self._wrong(function, f"{words} `{name}`", f"{words} '{name}'")
         if self.keywords is not None:
             names[self.keywords] = extra
         if given > len(positional):
@@ -84,6 +106,7 @@ class Parameters:
                     function,
                     f"takes {count} argument{'' if count == '1' else 's'} "
                     f"but {given} {'was' if given == 1 else 'were'} given",
+                    too_many(count, given),
                 )
             names[self.rest] = tuple(args[len(positional) :])
         elif self.rest is not None:
@@ -113,10 +136,16 @@ class Parameters:
                 function,
                 f"misses its {kind}argument{'s' if len(missing) > 1 else ''} "
                 + ", ".join(f"`{m}`" for m in missing),
+                missed(missing, bool(kind)),
             )
 
-    def _wrong(self, function: UserFunction, message: str) -> AutodiffError:
-        error = fail("E205", f"`{function.name}` {message}", help=self._defined(function, message))
+    def _wrong(self, function: UserFunction, message: str, said: str) -> AutodiffError:
+        error = fail(
+            "E205",
+            f"`{function.name}` {message}",
+            help=self._defined(function, message),
+            said=f"{function.name}() {said}",
+        )
         error.callee = self.called
         return error
 

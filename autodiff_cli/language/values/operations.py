@@ -228,7 +228,7 @@ def unary(symbol: str, value: Any) -> Any:
             return _UNARY[symbol](value)
         except TypeError:
             pass
-    raise misfit(f"unary `{symbol}` cannot take", value, "it takes tensors and numbers")
+    raise fault("E208 cannot-take-unary", symbol, kind_of(value))
 
 
 def compare(symbol: str, left: Any, right: Any) -> Any:
@@ -349,7 +349,7 @@ def contains(container: Any, item: Any) -> bool:
         return item in container
     if isinstance(container, Instance | Iterator | ItemsView):
         return any(value is item or equal(value, item) for value in iterate(container))
-    raise misfit("`in` cannot search", container, "it searches lists, tuples, dicts and strings")
+    raise fault("E208 cannot-search", kind_of(container))
 
 
 def truth(value: Any) -> bool:

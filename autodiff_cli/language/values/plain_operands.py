@@ -134,8 +134,5 @@ def _refusal(name: str, param: Param, value: Any) -> AutodiffError:
     if name in ("maximum", "minimum") and type(value) is not list:
         limit = "min" if name == "maximum" else "max"
         help = f"write `torch.clamp(x, {limit}={shown})`, or {help.removeprefix('write ')}"
-    return fail(
-        "E205",
-        f"`{name}` argument `{param.name}` must be a tensor, not {kind_of(value)} {shown}".rstrip(),
-        help=help,
-    )
+    what = f"{kind_of(value)} {shown}".rstrip()
+    return fault("E205 argument-must-tensor", name, param.name, type(value).__name__, what, help)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...autograd import calls
 from ...autograd.tensor import Array, Tensor
-from ...errors import fail, fault
+from ...errors import AutodiffError, fail, fault
 from ...graph.params import BindError, to_int, type_name, written_as_int
 from ...graph.registry import F
 from ...graph.state import STATE
@@ -183,6 +183,12 @@ def _position(key: Any, of: str = "slice") -> int:
         raise fault("E305 index", error.message, words) from None  # fmt: skip
 
 
+def out_of_range(at: int, kind: str, count: int) -> AutodiffError:
+    """E210 of an index into a sequence."""
+    help = f"use 0 to {count - 1}" if count else "it is empty"
+    return fault("E210 index-out-range-kind", at, kind, count, help)
+
+
 def _index_sequence(value: Any, key: Any) -> Any:
     if isinstance(key, slice) and isinstance(value, deque):
         raise fault("E305 sequence-index-integer")  # fmt: skip
@@ -195,8 +201,4 @@ def _index_sequence(value: Any, key: Any) -> Any:
     try:
         return value[at]
     except IndexError:
-        raise fail(
-            "E210",
-            f"index {at} is out of range for {kind_of(value)} of length {len(value)}",
-            help=f"use 0 to {len(value) - 1}" if len(value) else "it is empty",
-        ) from None
+        raise out_of_range(at, kind_of(value), len(value)) from None

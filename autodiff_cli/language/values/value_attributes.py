@@ -13,7 +13,7 @@ import numpy as np
 
 from ...autograd import calls
 from ...autograd.tensor import Tensor
-from ...errors import AutodiffError, fail, fault
+from ...errors import AutodiffError, fault
 from ...graph.dtypes import is_float
 from ...graph.params import type_name
 from ...graph.symbolic_numbers import Growing
@@ -137,8 +137,11 @@ def _find(
     for i in range(len(values))[start:stop]:
         if values[i] is item or equal(values[i], item):
             return i
-    what = f"the {type_name(values)} does not hold {said or represent(item)}"
-    raise fail("E210", what, help="check with `in` first")
+    kind = type_name(values)
+    words = f"{represent(item)} is not in {kind}"
+    if said or kind == "tuple":
+        words = f"{kind}.{'remove' if said else 'index'}(x): x not in {kind}"
+    raise fault("E210 does-not-hold", kind, said or represent(item), words)
 
 
 def _sort(values: list[Any], /, *, key: Any = None, reverse: Any = False) -> None:

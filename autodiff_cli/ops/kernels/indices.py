@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import AutodiffError, fail, fault
+from ...errors import AutodiffError, fault
 from ...graph.dtypes import BOOL
 from ...graph.node import Node, Shape
 from ...graph.op import constant, known, value_of
@@ -26,12 +26,9 @@ def index_error(
 ) -> AutodiffError:
     """E305 with index, dim and size, and the op that was given the index."""
     low = -size if negative else 0
-    return fail(
-        "E305",
-        f"{f'`{name}`: ' if name else ''}index {short(index)} is out of range for dim {dim} with "
-        f"{_elements(size)}",
-        help=f"valid are {low} to {size - 1}" if size else "the dim is empty",
-    )
+    help = f"valid are {low} to {size - 1}" if size else "the dim is empty"
+    plural, lead = "" if size == 1 else "s", f"`{name}`: " if name else ""
+    return fault("E305 index-out-range-dim", dim, size, plural, name, lead, short(index), help)
 
 
 def wrapped_index(index: int, dim: int, size: int) -> int:

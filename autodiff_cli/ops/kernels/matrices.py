@@ -105,10 +105,10 @@ def require_numbers(name: str, *nodes: Node) -> np.dtype:
     return dtype
 
 
-def singular(name: str, why: str, at: tuple[int, ...] = ()) -> AutodiffError:
-    """E503; `at` is the place of the matrix in its batch."""
+def singular(name: str, why: str, at: tuple[int, ...] = (), info: int = 0) -> AutodiffError:
+    """E503; `at` is the place of the matrix in its batch, `info` what LAPACK says of it."""
     where = f" (batch element {at[0] if len(at) == 1 else at})" if at else ""
-    return fault("E503 where-why", name, where, why)
+    return fault("E503 where-why", name, where, why.format(info), info)
 
 
 def check_info(name: str, info: Node, why: str) -> None:
@@ -118,7 +118,7 @@ def check_info(name: str, info: Node, why: str) -> None:
     values = value_of(info)
     if values.any():
         at = tuple(int(i) for i in np.argwhere(values)[0])
-        raise singular(name, why.format(int(values[at])), at)
+        raise singular(name, why, at, int(values[at]))
 
 
 def checked(name: str, why: str, results: Any, check: bool = True) -> Any:

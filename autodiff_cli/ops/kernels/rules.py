@@ -114,7 +114,7 @@ def refuse_bools(name: str, *inputs: Node, help: str = "write `x.to(torch.int64)
     for x in inputs:
         if x.dtype.kind != "b":
             return
-    raise fail("E307", f"`{name}` does not work on bool tensors", help=help)
+    raise fault("E307 does-not-work-bools", name, help)
 
 
 def whole_factor(name: str, factor: bool | int | float, *inputs: Node) -> None:

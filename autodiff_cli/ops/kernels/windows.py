@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import fail, fault
+from ...errors import fault
 from ...graph.params import BindError, to_size
-from ...graph.sizes import check_size, shape_text
+from ...graph.sizes import check_size
 
 Rule = tuple[Any, ...]
 INDEX = np.dtype(np.intp)
@@ -131,16 +131,9 @@ def lead_shape(
     shape = input.shape
     filled = shape[-(n + 1 if filled_dims is None else filled_dims) :]
     if len(shape) not in (n + 1, n + 2) or 0 in filled:
-        raise fail(
-            "E308",
-            f"`{name}` needs a tensor of {n + 1} or {n + 2} dims without empty ones, got "
-            f"{shape_text(shape)}",
-            help="dims are (batch,) channels"
-            + ", length" * (n == 1)
-            + ", height, width" * (n == 2)
-            + ", depth, height, width" * (n == 3),
-            raises="IndexError" if len(shape) <= n and name in _FROM_THE_END else "",
-        )
+        names = ("", ", length", ", height, width", ", depth, height, width")[n]
+        raises = "IndexError" if len(shape) <= n and name in _FROM_THE_END else ""
+        raise fault("E308 pooled-dims", name, n + 1, n + 2, tuple(shape), names, raises)
     if input.dtype.kind != "f" and (floats or input.dtype.kind == "b"):
         raise fault("E307 needs-floats-not", name, input)
     return shape[: len(shape) - n]

@@ -6,12 +6,11 @@ import math
 
 import numpy as np
 
-from ...errors import fail, fault
+from ...errors import fault
 from ...graph.declare import Any, Flag, Tensor, Word, composite, function
 from ...graph.op import cast, known, value_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
-from ...graph.sizes import shape_text
 from ..kernels.losses import reduced, reduction_of
 from ..kernels.rules import NAMED_SLOPE, require_constant
 
@@ -29,13 +28,9 @@ def _class_targets(name, input, target, weight, ignore_index):
         )
     want = shape[:1] + shape[2:] if len(shape) > 1 else ()
     if target.shape != want:
-        raise fail(
-            "E308",
-            f"`{name}` with scores of shape {shape_text(shape)} needs targets of shape "
-            f"{shape_text(want)}, got {shape_text(target.shape)}",
-            help="give one class number for each row",
-            raises="ValueError" if len(shape) > 1 and shape[:1] != target.shape[:1] else "",
-        )
+        if len(shape) > 1 and shape[:1] == target.shape[:1] and target.ndim == 2 == len(shape):
+            raise fault("E308 class-targets-several", name, shape, want, target)
+        raise fault("E308 class-targets", name, shape, want, target)
     if target.dtype.name not in ("int64", "uint8"):
         raise fault("E307 needs-class-numbers-int64", name, target)
     classes = shape[1] if len(shape) > 1 else shape[0]

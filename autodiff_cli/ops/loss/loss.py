@@ -31,12 +31,8 @@ MODES = (
 def _floating(name, *nodes):
     for i, node in enumerate(nodes):
         if node.dtype.kind != "f":
-            raise fail(
-                "E307",
-                f"`{name}` needs floats, not {node.dtype.name}",
-                help="convert: `x.to(torch.float64)`",
-                raises="RuntimeError" if i else "NotImplementedError",
-            )
+            raises = "RuntimeError" if i else "NotImplementedError"
+            raise fault("E307 loss-needs-floats", name, node, raises)
 
 
 def _alike(input, target):

@@ -140,8 +140,9 @@ def convolution(
 def _check(name, n, input, weight, bias, groups, transposed):
     """E307 and E308 for what cannot be convolved."""
     if input.dtype != weight.dtype or (bias is not None and bias.dtype != input.dtype):
-        dtypes = ", ".join(v.dtype.name for v in (input, weight, bias) if v is not None)
-        raise fault("E307 needs-input-weight-bias", name, dtypes)
+        if bias is None:
+            raise fault("E307 conv-dtypes", name, input, weight)
+        raise fault("E307 conv-dtypes-bias", name, input, weight, bias)
     if input.dtype.kind == "b":
         raise fault("E307 needs-numbers-not-bools", name)
     form = (

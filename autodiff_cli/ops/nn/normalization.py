@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import fail, fault
+from ...errors import fault
 from ...graph.declare import Size, Tensor, composite, function
 from ...graph.op import number
 from ...graph.registry import F
 from ...graph.samples import Bad, S, t
 from ...graph.shapes import count
-from ...graph.sizes import shape_text
 from ...graph.state import grad_mode
 from ..kernels.rules import require_float, widened
 
@@ -128,13 +127,8 @@ def _last_dims(op, input, normalized_shape, *parameters):
     require_float(op, input, "RuntimeError" if weighted else "NotImplementedError")
     n = len(normalized_shape)
     if not n or input.shape[max(input.ndim - n, 0) :] != normalized_shape:
-        raise fail(
-            "E308",
-            f"`{op}`: the last dims of {shape_text(input.shape)} are not "
-            f"{shape_text(normalized_shape)}",
-            help="`normalized_shape` lists the last dims of the input",
-            raises="ValueError" if op == "rms_norm" and input.ndim < n else "",
-        )
+        raises = "ValueError" if op == "rms_norm" and input.ndim < n else ""
+        raise fault("E308 last-dims", op, input, normalized_shape, raises)
     for name, parameter in zip(("weight", "bias"), parameters, strict=False):
         _check_parameter(op, name, parameter, normalized_shape, input)
     return tuple(range(input.ndim - n, input.ndim))

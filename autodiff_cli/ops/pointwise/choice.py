@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...errors import fail, fault
+from ...errors import fault
 from ...graph.declare import Mask, Tensor, function, pointwise, rows
 from ...graph.op import cast
 from ...graph.registry import F
@@ -190,7 +190,7 @@ def _clamped(input, min, max):
 
 def _check_bounds(input, min, max):
     if min is None and max is None:
-        raise fail("E205", "`clamp` needs min or max", help="`clamp(x, min=0)`")
+        raise fault("E205 clamp-needs-bounds")
     for bound in (min, max):
         if bound is not None and input.dtype.kind in "iu" and bound.dtype.kind == "i":
             check_weak(bound, input.dtype)

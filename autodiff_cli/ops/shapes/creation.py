@@ -181,7 +181,7 @@ def new_tensor(input: Tensor, data: Any, *, dtype: Dtype | None = None):
 
 def _range_size(start, end, step):
     if step == 0:
-        raise fail("E205", "`arange` needs a step other than 0", help="`arange(0, 10, 2)`")
+        raise fault("E205 arange-step")
     for value in (start, end, step):
         if type(value) is int:
             to_int(value)

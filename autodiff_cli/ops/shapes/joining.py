@@ -8,7 +8,7 @@ from math import comb
 
 import numpy as np
 
-from ...errors import fail, fault
+from ...errors import fault
 from ...graph.declare import Any, Dim, Ints, Tensor, TensorList, Tensors, function, movement
 from ...graph.dtypes import INT64, result_dtype
 from ...graph.node import Node
@@ -305,7 +305,7 @@ def unsafe_chunk(input: Tensor, chunks: int, dim: Dim = 0):
 def _chunked(input: Node, chunks: int, dim: int, prefix: str) -> tuple[Node, ...]:
     require_dims("chunk", input)
     if chunks < 1:
-        raise fail("E305", f"chunk into {chunks} pieces", help="there must be at least one")
+        raise fault("E305 chunk-pieces", chunks)
     size = input.shape[dim]
     each = -(-size // chunks)
     if not each:

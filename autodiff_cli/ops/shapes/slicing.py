@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...errors import fail, fault
+from ...errors import fault
 from ...graph.declare import Any, Dim, Ints, Tensor, function, movement, opaque
 from ...graph.node import Node
 from ...graph.params import dim_in_range, node_of, to_scalar
@@ -284,7 +284,7 @@ def _unfold_shape(input, dimension, size, step):
     if size < 0 or size > shape[dimension]:
         raise fault("E305 unfold-size-dim-elements", size, dimension, shape[dimension])
     if step < 1:
-        raise fail("E305", f"unfold needs a positive step, got {step}", help="use `step=1`")
+        raise fault("E305 unfold-step", step)
     if not input.shape:
         return (size,), input.dtype
     count = (shape[dimension] - size) // step + 1
