@@ -105,12 +105,13 @@ class AutodiffError(Exception):
     `code` (`E302`), `message`, `helps`, what to type instead, and `span`, the place in the program
     or None, are those of the diagnostic. Inside: `position` is the argument of a call that it is
     about, `callee` the function in Python's words (`Net.forward`), when those are known; `within`:
-    an op refuses arguments that fit it; `facts` are what the blanks of its text were filled with,
-    `words` what others say there."""
+    an op refuses arguments that fit it; `which` is its block of `faults.txt`, `facts` are what the
+    blanks there were filled with, `words` what others say."""
 
     position = -1
     callee = ""
     within = False
+    which = ""
     facts: Mapping[str, Any] = {}
     words: tuple[Words, ...] = ()
     given: tuple[object, ...] | None = None  # what the exception of an `assert` holds
@@ -272,7 +273,7 @@ def fault(
         notes=tuple(parts["note"]),
         raises="".join(parts["raises"]),
     )
-    error.facts, error.words = named, words
+    error.which, error.facts, error.words = which, named, words
     return error
 
 

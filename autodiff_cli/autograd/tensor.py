@@ -14,7 +14,7 @@ from weakref import ref
 
 import numpy as np
 
-from ..errors import fault, refused
+from ..errors import fault
 from ..graph.dtypes import SCALAR_NAMES, SCALAR_TYPES, is_float
 from ..graph.node import Node
 from ..graph.op import LEAF, OUTPUT, PLACEHOLDER, batched, cast, constant, known, leaf, value_of
@@ -84,23 +84,10 @@ class GradSlot(AccumulateGrad):
                 self.grad = Tensor(F.add(grad.node, g))
 
 
-_OTHER_SIZE = (
-    "of size '{}' to a tensor of size '{}'. Please ensure that the gradient and the tensor are the "
-    "same size"
-)
-_OTHER_DTYPE = (
-    "with dtype '{}' to a tensor with grad_dtype '{}'. The gradient must match the tensor's "
-    "grad_dtype (defaults to the tensor's dtype). You can set the tensor's grad_dtype attribute "
-    "with a specific dtype, or None to allow any dtype. Set grad_dtype with caution. Diverging the "
-    "dtypes of a tensor and its gradient may break downstream systems that assume they match."
-)
-
-
 class Unkept(AccumulateGrad):
     """Of a view that was made under no_grad: it requires grad and gets none."""
 
     __slots__ = ()
-    kept = False
 
     def receive(self, g: Node, create_graph: bool) -> None:
         """Nothing adds up."""
@@ -207,18 +194,19 @@ class Tensor:
         kept = not (changed and steps) or id(steps.last) in storage.apart
         if not kept and node.requires_grad and node.op.view:
             node.mark().name = "AsStridedBackward0"  # what PyTorch makes a changed view anew with
-        if isinstance(self.accumulator, GradSlot):
-            self._move_slot(self.accumulator, node)
-        self._node = node
-        node.handle = ref(self)
+        self._turn_to(node)
         return node
 
-    def _move_slot(self, slot: GradSlot, node: Node) -> None:
-        """Keep the gradient of what this tensor shows from now on, not of what it showed."""
-        marks = recorded(self._node).marks
-        if node.requires_grad and marks is not None and slot in marks.slots:
-            marks.slots.remove(slot)
-            recorded(node).mark().slots.append(slot)
+    def _turn_to(self, node: Node) -> None:
+        """Show another node, and keep the gradient of that one, not of what was shown before."""
+        slot = self.accumulator
+        if isinstance(slot, GradSlot) and node.requires_grad:
+            marks = recorded(self._node).marks
+            if marks is not None and slot in marks.slots:
+                marks.slots.remove(slot)
+                recorded(node).mark().slots.append(slot)
+        self._node = node
+        node.handle = ref(self)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -250,13 +238,11 @@ class Tensor:
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
         if value is not None and (value.shape != self.shape or value.dtype != self.dtype):
-            words = _OTHER_SIZE.format(list(value.shape), list(self.shape))
             if value.dtype != self.dtype:
                 kinds = SCALAR_NAMES[value.dtype.name], SCALAR_TYPES[self.dtype.name]
-                words = _OTHER_DTYPE.format(*kinds)
-            raise fault(
-                "E308 gradient-shape-dtype", self.shape, self.dtype.name, value, words=words
-            )
+                raise fault("E308 gradient-other-dtype", self, value, kinds[0], kinds[1])
+            sizes = list(value.shape), list(self.shape)
+            raise fault("E308 gradient-other-size", self, value, sizes[0], sizes[1])
         if self.accumulator is None:
             self.accumulator = AccumulateGrad()
         self.accumulator.grad = value
@@ -304,8 +290,7 @@ class Tensor:
 
     def __index__(self) -> int:
         if self.dtype.kind == "f" or self.node.numel != 1:
-            words = "only integer tensors of a single element can be converted to an index"
-            raise refused("E205", words, words, "use an int, or `.item()`", "TypeError")
+            raise fault("E205 only-integer-tensors-index")
         return int(self.item())
 
     # -- leaves and history -------------------------------------------------------------------
@@ -372,10 +357,7 @@ class Tensor:
 
     def _show(self, node: Node) -> None:
         """Show another node of the same shape and dtype as the storage's new content."""
-        if isinstance(self.accumulator, GradSlot):
-            self._move_slot(self.accumulator, node)
-        self._node = node
-        node.handle = ref(self)
+        self._turn_to(node)
         storage = self.storage
         if storage is not None:
             storage.put(written_through(storage.node, self.steps, node))
@@ -535,10 +517,7 @@ class Tensor:
         if old.requires_grad:
             node = revalued(old, node)
             storage.set_apart(self.steps.last, node)
-            if isinstance(self.accumulator, GradSlot):
-                self._move_slot(self.accumulator, node)
-        self._node = node
-        node.handle = ref(self)
+        self._turn_to(node)
 
     # -- autograd -----------------------------------------------------------------------------
 

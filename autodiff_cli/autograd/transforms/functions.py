@@ -377,15 +377,7 @@ def vmap(
     of the function. With `chunk_size` it runs once for so many examples at a time."""
     leaves = flatten(args)
     if not all(map(_is_dim, flatten(out_dims))):
-        raise refused(
-            "E205",
-            f"`vmap` got out_dims={out_dims!r}"[:120],
-            f"vmap({name}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python "
-            "collection of ints representing where in the outputs the vmapped dimension should "
-            "appear.",
-            "out_dims is an int, or has an entry for each result",
-            "ValueError",
-        )
+        raise fault("E205 vmap-got-out_dims", out_dims, name)
     dims = _input_dims(in_dims, args, leaves, name)
     size = _batch_size(leaves, dims)
     if chunk_size is not None and chunk_size < size:
@@ -502,41 +494,21 @@ def _is_dim(value: Any) -> bool:
 def _input_dims(in_dims: Any, args: list[Any], leaves: list[Any], name: str) -> list[int | None]:
     words = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): "
     if type(in_dims) is not int and not isinstance(in_dims, tuple):
-        raise refused(
-            "E205",
-            f"`vmap` got in_dims={in_dims!r}"[:120],
-            f"{words}expected `in_dims` to be int or a (potentially nested) tuple matching the "
-            f"structure of inputs, got: {_class(in_dims)}.",
-            "in_dims is an int, or a tuple with an entry for each argument",
-            "ValueError",
-        )
+        raise fault("E205 vmap-got-in_dims", in_dims, words, _class(in_dims))
     if not args:
         raise fault("E205 vmap-no-arguments-map", name)
     found = spread(in_dims, tuple(args), lambda value: not isinstance(value, tuple | list | dict))
     if found is None:
-        raise refused(
-            "E205",
-            f"`vmap`: in_dims={in_dims!r} does not have the structure of the {len(args)} "
-            f"argument{'' if len(args) == 1 else 's'}"[:200],
-            f"{words}in_dims is not compatible with the structure of `inputs`. in_dims has "
-            f"structure {tree_spec(in_dims)} but inputs has structure {tree_spec(tuple(args))}.",
-            "give an entry for each argument; None for one that is the same for all examples",
-            "ValueError",
-        )
+        many = f"{len(args)} argument{'' if len(args) == 1 else 's'}"
+        trees = tree_spec(in_dims), tree_spec(tuple(args))
+        raise fault("E205 vmap-in_dims-structure", in_dims, many, words, trees[0], trees[1])
     dims: list[int | None] = []
     for leaf, dim in zip(leaves, found, strict=True):
         if dim is None:
             dims.append(None)
             continue
         if type(dim) is not int:
-            raise refused(
-                "E205",
-                f"`vmap` got in_dim={dim!r}"[:120],
-                f"{words}Got in_dim={dim} for an input but in_dim must be either an integer "
-                "dimension or None.",
-                "in_dims has ints and None",
-                "ValueError",
-            )
+            raise fault("E205 vmap-got-in_dim", dim, words)
         if not isinstance(leaf, Tensor):
             raise fault(
                 "E208 vmap-got-in_dim-argument", dim, type(leaf).__name__, words, _class(leaf)
@@ -568,16 +540,8 @@ def _output_dims(out_dims: Any, result: Any, name: str) -> list[Any]:
         out_dims = out_dims[0]
     found = spread(out_dims, result, _is_dim)
     if found is None:
-        raise refused(
-            "E205",
-            f"`vmap`: out_dims={out_dims!r} does not have the structure of what the function "
-            "returned"[:200],
-            f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with "
-            f"the structure of `outputs`. out_dims has structure {tree_spec(out_dims)} but outputs "
-            f"has structure {tree_spec(result)}.",
-            "give an int, or an entry for each result",
-            "ValueError",
-        )
+        trees = tree_spec(out_dims), tree_spec(result)
+        raise fault("E205 vmap-out_dims-structure", out_dims, name, trees[0], trees[1])
     return found
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ...checks.model import FAILED, FileResult, Item, Settings
 from ...errors import Exit, fault
 from ...outside import OUTSIDE
 from ...render.diagnostics import render
@@ -17,11 +18,9 @@ from ...render.files import CannotWrite, check_place, replace_file
 from ...render.text import dumped, format_count, printable
 from ...suggest import meant_file
 from ..changes import Changes
+from ..failures import last_failures, remember
 from ..options import FORMAT, Command, Option, choice, chosen, memory, only, whole
 from ..streams import Environment, is_terminal
-
-if TYPE_CHECKING:
-    from ...checks.model import FileResult, Item, Settings
 
 EXAMPLES = """\
   autodiff check
@@ -179,7 +178,6 @@ class Checker:
         return code
 
     def _settings(self) -> Settings:
-        from ...checks.model import Settings
         from ...render.plain import plain
 
         values, opened = self.values, None
@@ -248,7 +246,6 @@ class Checker:
     def _orphans(self, settings: Settings) -> None:
         """Snapshots whose program is gone fail a full run; `--prune` removes them."""
         from ...checks.collect import orphans
-        from ...checks.model import FAILED, FileResult, Item
 
         partial = settings.keyword or settings.only or self.changes.quit or self.values["exitfirst"]
         if partial or settings.collect:
@@ -351,8 +348,6 @@ class Checker:
         return True
 
     def _last_failed(self, settings: Settings, files: list[str]) -> tuple[Settings, list[str]]:
-        from ..failures import last_failures
-
         failed = last_failures(self.env.variables)
         chosen = [f for f in files if any(text.startswith(f"{f}::") for text in failed)]
         if not chosen:
@@ -361,8 +356,6 @@ class Checker:
         return replace(settings, only=tuple(failed)), chosen
 
     def _remember(self) -> None:
-        from ..failures import remember
-
         if self.values["collect"]:
             return
         items = [item for result in self.results for item in result.items]

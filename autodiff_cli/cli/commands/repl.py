@@ -89,8 +89,9 @@ COMMAND = Command(
 )  # fmt: skip
 
 
-def _loop(values: dict[str, Any], env: Environment) -> Loop:
-    """The session; NumPy is imported here, not before."""
+def _loop(values: dict[str, Any], env: Environment, echo: bool = True) -> Loop:
+    """The session; NumPy is imported here, not before. Without `echo` it is that of a script, whose
+    replies are written by who feeds it."""
     from ...repl.loop import Loop
 
     def write(text: str) -> None:
@@ -98,7 +99,10 @@ def _loop(values: dict[str, Any], env: Environment) -> Loop:
         env.flush()
 
     around = _surroundings(values, env)
-    around.write = write
+    if echo:
+        around.write = write
+    else:
+        around.settings.echo = "none"
     return Loop(session_options(values), around)
 
 
@@ -153,11 +157,7 @@ def _script(values: dict[str, Any], preloaded: list[tuple[str, str]], env: Envir
     except (OSError, ValueError) as error:
         env.complain(f"cannot read standard input: {error}")
         return Exit.USAGE
-    from ...repl.loop import Loop
-
-    around = _surroundings(values, env)
-    around.settings.echo = "none"
-    loop = Loop(session_options(values), around)
+    loop = _loop(values, env, echo=False)
     inputs = [
         (f"{kind} {shlex.quote(text)}" if kind else f"{text}\n\n", 0) for kind, text in preloaded
     ]

@@ -215,7 +215,7 @@ def _computed(module: Module, name: str, part: Module) -> None:
     """An attribute is what `part()` gives; the module's class gets a class of its own."""
     cls = module.cls
     if not cls.name.startswith("Parametrized"):
-        module.cls = cls = UserClass(f"Parametrized{cls.name}", [cls], {})
+        module.__class__ = cls = UserClass(f"Parametrized{cls.name}", [cls], {})
 
     def value(self: Module) -> Any:
         kept = STATE.parametrized
@@ -240,7 +240,7 @@ def _keep_computed(kept: Any) -> Any:
 def _plain_again(module: Module, name: str) -> None:
     del module.cls.names[name]
     if not module.cls.names:
-        module.cls = module.cls.bases[0]
+        module.__class__ = module.cls.bases[0]
 
 
 def _others(self: Module, **plain: Any) -> str:

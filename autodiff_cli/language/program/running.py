@@ -16,7 +16,7 @@ from ...autograd import calls, gradients
 from ...autograd.literals import array_of
 from ...autograd.tensor import AccumulateGrad, GradSlot, Tensor, new_leaf
 from ...engine.evaluate import evaluate, is_freed, release
-from ...errors import AutodiffError, Diagnostic, fail, fault
+from ...errors import AutodiffError, Diagnostic, fault
 from ...graph.dtypes import DTYPES, FLOAT32, FLOAT64, is_float, name_of
 from ...graph.node import Node as GraphNode
 from ...graph.op import LEAF, cast, constant, known, value_of
@@ -274,15 +274,10 @@ class Program:
 
             labels, help = reasons(node, native=not STATE.python)
             named = next((label.span.assigned for label in labels if label.span.assigned), "NAME")
-            raise fail(
-                "E402",
-                f"{name} does not depend on any tensor that requires grad",
-                node.span,
-                label="built only from constants"
-                if not any(label.span == node.span for label in labels)
-                else "",
-                labels=labels,
-                help=f"{help}, or pass --wrt {named}",
+            marked = any(label.span == node.span for label in labels)
+            label = "" if marked else "built only from constants"
+            raise fault(
+                "E402 depends-on-nothing", name, help, named, label, span=node.span, labels=labels
             )
         if gradient is None and node.numel != 1:
             raise not_single(

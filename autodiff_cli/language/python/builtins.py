@@ -37,7 +37,7 @@ from ..values.iterators import (
 from ..values.numpy_numbers import INTEGERS, NUMPY_NUMBERS, NumpyInteger, computed
 from ..values.operations import binary, compare, count_nested, items_of, iterate, pairs_of, truth
 from ..values.providers import from_above
-from ..values.user_classes import DECORATORS, OBJECT, Object, UserClass, special
+from ..values.user_classes import OBJECT, Object, UserClass, special
 from ..values.values import (
     Builtin,
     Device,
@@ -551,7 +551,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 BUILTINS: dict[str, Any] = {
     **{name: TYPES[name] for name in _BARE_TYPES.split()},
     **{name: Builtin(name, function) for name, function in FUNCTIONS.items()},
-    **DECORATORS,
+    **{k.__name__: instances(k.__name__, k, k) for k in (staticmethod, classmethod, property)},
     "object": OBJECT,
     "type": TYPE,
     "NotImplemented": NotImplemented,

@@ -154,14 +154,9 @@ def _no_member(namespace: Namespace, name: str) -> AutodiffError:
     help = _FILES.get(name) or NO_DTYPES.get(name)
     if help is not None:
         close = []
-    return fail(
-        "E203" if not close else "E207",
-        f"`{shown}.{name}` does not exist here",
-        label="not available",
-        help=f"did you mean `{shown}.{close[0]}`?"
-        if close
-        else help or "list what there is: autodiff ops",
-    )
+    if close:
+        return fault("E207 member-not-here", shown, name, close[0])
+    return fault("E203 member-not-here", shown, name, help or "list what there is: autodiff ops")
 
 
 _FILES = {

@@ -148,7 +148,7 @@ def kinds(error: AutodiffError) -> tuple[UserClass, ...]:
         return (EXCEPTIONS[known[1]],)  # PyTorch refuses it too
     if code in _NEVER or (code[1] in "17" and code not in _KINDS):
         return ()
-    if code == "E207" and error.message.endswith("does not exist here"):
+    if error.which == "E207 member-not-here":
         return ()  # PyTorch may have it
     cause = error.__context__
     names = _KINDS.get(code, ("RuntimeError", "ValueError", "IndexError", "TypeError"))

@@ -75,9 +75,7 @@ class Lazy:
         try:
             self.resume(self._own("close"))
         except RuntimeError as error:
-            from .exceptions import EXCEPTIONS, Raised
-
-            raise Raised(EXCEPTIONS["RuntimeError"](str(error)), STATE.span) from None
+            raise _raised("RuntimeError", str(error)) from None
 
     def _own(self, name: str) -> Any:
         found = getattr(self.source, name, None)
@@ -162,9 +160,7 @@ def advance(value: Any, *default: Any) -> Any:
         try:
             return _asked(value.__next__) if method is None else call_value(method, [], {})
         except AutodiffError as error:
-            from .exceptions import is_stop
-
-            if default and is_stop(error):
+            if default and from_above("values.exceptions.is_stop")(error):
                 return default[0]
             raise
     raise fault("E208 next-needs-iterator-something", kind_of(value))
@@ -179,11 +175,17 @@ def _asked(step: Callable[..., Any], *args: Any) -> Any:
     raise _exhausted(*([] if result is None else [result]))
 
 
-def _exhausted(*result: Any) -> AutodiffError:
+def _raised(kind: str, *args: Any) -> AutodiffError:
+    """The failure of an exception that Python raises here."""
     from .exceptions import EXCEPTIONS, Raised
 
-    return Raised(EXCEPTIONS["StopIteration"](*result), None).amend(
+    return Raised(EXCEPTIONS[kind](*args), STATE.span)
+
+
+def _exhausted(*result: Any) -> AutodiffError:
+    return _raised("StopIteration", *result).amend(
         code="E210",
+        span=None,
         message="the iterator has nothing left",
         helps=("give a default: `next(iterator, None)`",),
     )

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from types import MethodType
 from typing import Any
 
-from ...errors import AutodiffError, fail, fault, refused
+from ...errors import AutodiffError, fail, fault
 from ...graph.registry import overloads
 from ...suggest import suggest
 from ..syntax.tree import private
@@ -23,7 +24,7 @@ from .formatting import formatted, text
 from .functions import call_value
 from .operations import items_of, truth
 from .providers import from_above
-from .values import Builtin, Instance, Method, UserFunction, instances
+from .values import Builtin, Instance, Method, UserFunction
 
 _MISSING: Any = object()
 _ARITHMETIC = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift"
@@ -65,11 +66,9 @@ def _entry(name: str) -> Callable[..., Any]:
         found = enter(self)
         if isinstance(found, int):
             return found
-        kind = type(found).__name__
-        words = f"__index__ returned non-int (type {kind})"
         if name == "__hash__":
-            words = "__hash__ method should return an integer"
-        raise fail("E208", words, help="return an int", notes=(f"PyTorch: {words}",))
+            raise fault("E208 hash-integer")
+        raise fault("E208 index-integer", type(found).__name__)
 
     others: dict[str, Callable[..., Any]] = {
         "__next__": step,
@@ -171,11 +170,9 @@ class UserClass(type):
         found = cls.flat.get(name, _MISSING)
         if found is not _MISSING:
             return bind(found, None, cls)
-        facts = _FACTS.get(name)
-        if facts is not None:
-            return facts(cls)
-        words = f"PyTorch: type object '{cls.name}' has no attribute '{name}'"
-        raise _no_attribute(cls, name).amend(notes=(words,))
+        if name in _FACTS:
+            return _FACTS[name](cls)
+        raise _no_attribute(cls, name)
 
     def set_attribute(cls, name: str, value: Any) -> None:
         cls.check_open()
@@ -254,8 +251,7 @@ def _listed(cls: UserClass) -> list[str]:
     names = [listed] if isinstance(listed, str) else items_of(listed)
     for name in names:
         if not isinstance(name, str):
-            words = f"__slots__ items must be strings, not '{type(name).__name__}'"
-            raise fail("E208", words, help="list names", notes=(f"PyTorch: {words}",))
+            raise fault("E208 slots-strings", type(name).__name__)
     return [private(name, cls.name) for name in names]
 
 
@@ -286,7 +282,7 @@ _FACTS: dict[str, Callable[[UserClass], Any]] = {
 
 
 def _no_attribute(cls: UserClass, name: str) -> AutodiffError:
-    return fail("E207", f"class `{cls.name}` has no attribute `{name}`", help=_has(cls))
+    return fault("E207 class-no-attribute", cls.name, name, _has(cls))
 
 
 def _has(cls: UserClass) -> str:
@@ -354,10 +350,6 @@ class Object(Instance):
     @property
     def cls(self) -> Any:
         return type(self)
-
-    @cls.setter
-    def cls(self, kind: Any) -> None:
-        self.__class__ = kind
 
     def held(self) -> list[Any]:
         """The values that live as long as this one."""
@@ -500,13 +492,10 @@ class Object(Instance):
 
 def _become(value: Any, cls: Any) -> None:
     """`value.__class__ = cls`."""
-    own = isinstance(cls, UserClass) and not (cls.fixed or type(value).fixed)
-    try:
-        if own:
-            value.cls = cls
+    if isinstance(cls, UserClass) and not (cls.fixed or type(value).fixed):
+        with suppress(TypeError):
+            value.__class__ = cls
             return
-    except TypeError:
-        pass
     raise fault("E208 class-assignment-classes-different")
 
 
@@ -603,20 +592,9 @@ def _apply(cls: UserClass, *args: Any, **kwargs: Any) -> Any:
 
 
 def _called(self: Object, *args: Any, **kwargs: Any) -> Any:
-    words = (
-        "Legacy autograd function with non-static forward method is deprecated. Please use "
-        "new-style autograd function with static forward method. (Example: "
-        "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
-    )
-    raise refused("E409", f"a {self.cls.name} is not called", words, "write `.apply(x)`")
+    raise fault("E409 function-not-called", self.cls.name)
 
 
 FUNCTION = library_class("Function", [], {"__call__": _called})
 FUNCTION.names["apply"] = classmethod(Builtin("apply", _apply))
 FUNCTION.names["generate_vmap_rule"] = False
-
-
-DECORATORS = {
-    kind.__name__: instances(kind.__name__, kind, kind)
-    for kind in (staticmethod, classmethod, property)
-}
