@@ -10,14 +10,15 @@ import pytest
 from autodiff_cli.errors import AutodiffError, Diagnostic
 from autodiff_cli.session import run
 from autodiff_cli.source import Source
-from tests.oracles.refusals import NAMES, lines
+from tests.oracles.refusals import NAMES
 from tests.recorded import cases, same_text
 
 REWORDED = "the words of this message are of no importance"
 CAUGHT = [
     c for c in cases("programs") if c["id"].startswith(("caught", "errors")) and not c["error"]
 ]
-CLASSES = [line for line in lines() if ";;" not in line and "import" not in line]
+REFUSED = [c for c in cases("refusals") if c["type"] != "SyntaxError"]
+CLASSES = [c["source"] for c in REFUSED if ";;" not in c["source"] and "import" not in c["source"]]
 
 
 @pytest.fixture

@@ -215,7 +215,8 @@ def _computed(module: Module, name: str, part: Module) -> None:
     """An attribute is what `part()` gives; the module's class gets a class of its own."""
     cls = module.cls
     if not cls.name.startswith("Parametrized"):
-        module.__class__ = cls = UserClass(f"Parametrized{cls.name}", [cls], {})
+        cls = UserClass(f"Parametrized{cls.name}", [cls], {})
+        module.__class__ = cls  # type: ignore[assignment]  # a class below that of the module
 
     def value(self: Module) -> Any:
         kept = STATE.parametrized
@@ -268,7 +269,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "running_pass": _running_pass,
     "named": _named,
     "others": _others,
-    "become": lambda module, cls: setattr(module, "cls", cls),
+    "become": lambda module, cls: setattr(module, "__class__", cls),
     "forget": _forget,
     "await_values": _await_values,
     "computed": _computed,
