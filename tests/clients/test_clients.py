@@ -14,6 +14,7 @@ import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from multiprocessing import shared_memory
 from pathlib import Path
 from typing import Any
 
@@ -291,6 +292,37 @@ def test_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
         ad.value(text, write=pieces.append)(x=3.0)
     assert capsys.readouterr().out == "x is tensor(2., requires_grad=True)\n" * 3
     assert "".join(pieces) == "x is tensor(3., requires_grad=True)\n" * 3
+
+
+def test_a_host_without_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, name, None)
+    text = "import warnings\nwarnings.warn('seen')\nprint(x)\ny = x * 2"
+    assert ad.value(text)(x=2.0) == 4
+    assert ad.run("x = 2.0\nprint(1)\ny = x*2")["stdout"] == "1\n"
+    assert ad.value("print(x)\ny = x * 2", isolate=True)(x=2.0) == 4
+
+
+def test_shared_memory_is_let_go() -> None:
+    """Nothing of ours holds an array once the caller has let it go, so that it can be closed."""
+    shared = shared_memory.SharedMemory(create=True, size=8 * 12)
+    array: Any = np.ndarray((4, 3), np.float64, shared.buf)
+    array[:] = np.arange(12.0).reshape(4, 3)
+    array.flags.writeable = False
+    f = ad.value_and_grad("loss = mean(tanh(X @ w)**2)", wrt="w")
+    w = np.array([0.1, -0.2, 0.05])
+    rows = array[::2]
+    y = np.tanh(rows @ w)
+    for _ in range(3):
+        np.testing.assert_allclose(f(X=rows, w=w)[1], (y * (1 - y**2)) @ rows, rtol=1e-12)
+        first = ad.value("y = X[0]")(X=rows)
+        ad.jacobian("y = tanh(X)", aux="y")(X=rows)
+        with pytest.raises(ValueError, match="inner sizes"):
+            ad.value("y = X @ w")(X=rows, w=np.ones(2))
+    del array, rows
+    shared.close()
+    shared.unlink()
+    assert first.tolist() == [0, 1, 2]
 
 
 # -- other processes and threads -------------------------------------------------------------------
