@@ -196,7 +196,7 @@ class Compiled:
         """The variables, and the values of a program run from its text."""
         STATE.max_bytes, STATE.max_steps = self._limits()
         # Windows programs have no standard output; printing does nothing then.
-        STATE.write = self.wishes.write or getattr(sys.stdout, "write", len)
+        STATE.write = self.wishes.write or (sys.stdout.write if sys.stdout else len)
         STATE.default_dtype = FLOAT32 if self.python else FLOAT64
         STATE.python = self.python
         nodes = {name: self._node(array) for name, array in given.items()}
