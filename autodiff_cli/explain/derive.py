@@ -186,9 +186,10 @@ class _Context:
         wanted = {v.node for v in self.wanted}
         known = {
             node: shown for node, shown in names.of.items()
-            if node.op is LEAF or node in wanted or not node.requires_grad
+            if node in wanted
+            or ((node.op is LEAF or not node.requires_grad) and _is_current(node, shown, names))
         }  # fmt: skip
-        self.short = _shortened(known)
+        self.short = _shortened(known, names)
         current = {tensor.node: shown for shown, tensor in names.tensors.items()}
         self.ends = {
             node: shown for node, shown in (*current.items(), *self.short.items())
@@ -317,11 +318,23 @@ def _is_finite(node: Node) -> bool:
         return False
 
 
-def _is_given(node: Node) -> bool:
-    """Whether a node is data of the program, in whichever dtype."""
+def _given(node: Node) -> Node:
+    """What a node is, in whichever dtype."""
     while node.op.key == "cast":
         node = node.inputs[0]
+    return node
+
+
+def _is_given(node: Node) -> bool:
+    """Whether a node is data of the program."""
+    node = _given(node)
     return node.op is CONSTANT and not node.weak
+
+
+def _is_current(node: Node, shown: str, names: Names) -> bool:
+    """Whether a name has not been given to something else since."""
+    tensor = names.tensors.get(shown.partition("#")[0])
+    return tensor is None or _given(tensor.node) is _given(node)
 
 
 def _plain(seeds: Seeds) -> bool:
@@ -361,10 +374,12 @@ def _moved(nodes: list[Node], named: Container[Node], far: bool) -> dict[Node, N
     return made
 
 
-def _shortened(known: dict[Node, str]) -> dict[Node, str]:
+def _shortened(known: dict[Node, str], names: Names) -> dict[Node, str]:
     """`x` for `x#1` where no other value of that name is mentioned."""
     count = Counter(shown.partition("#")[0] for shown in known.values())
     return {
-        node: base if count[base := shown.partition("#")[0]] == 1 else shown
+        node: base
+        if count[base := shown.partition("#")[0]] == 1 and _is_current(node, shown, names)
+        else shown
         for node, shown in known.items()
     }

@@ -210,7 +210,7 @@ class Algebra:
         atom = self.atoms[one.atom]
         if atom.kind not in ("softmax", "one_hot") or one.power != 1:
             return False
-        label = one.at[atom.data if atom.kind == "softmax" else 1]
+        label = one.at[atom.data if atom.kind == "softmax" else -1]
         return is_summed(label) and sum(factor.at.count(label) for factor in factors) == 1
 
     def _together(self, one: Factor, factors: list[Factor]) -> tuple[Factor, list[Factor]] | None:

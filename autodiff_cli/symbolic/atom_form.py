@@ -98,8 +98,7 @@ class AtomPrinter:
         if atom.kind == "name":
             return Form(0, 0, Name(atom.data, atom.shape))
         if atom.kind in ("move", "triangle"):
-            cost, shown = matrix(number, self.algebra)
-            return Form(cost, 0, shown)
+            return matrix(number, self)
         if atom.kind == "delta":
             return Form(1, 0, Call("eye", (Number(atom.shape[0]),)))
         if atom.kind == "gate":
@@ -113,14 +112,20 @@ class AtomPrinter:
         form = self.side(atom.parts[0]) if atom.kind == "function" else self.form(atom.parts[0])
         if atom.kind == "one_hot":
             return call("one_hot", form, Number(atom.data))
+        if atom.kind == "order":
+            dim, descending = atom.data
+            marks: tuple[tuple[str, str], ...]
+            marks = (("dim", str(dim)),) if dim % len(atom.shape) != len(atom.shape) - 1 else ()
+            marks += (("descending", "True"),) if descending else ()
+            return Form(form.cost + 1, form.marks, Call("argsort", (form.shown,), marks))
         if atom.kind in ("group", "detached"):
             return form
         if atom.kind in ("logsumexp", "amax", "amin", "prod"):
             if atom.data is None:
                 return call(atom.kind.removeprefix("a"), form)
             return call(atom.kind, form, Number(atom.data))
-        if atom.kind == "softmax":
-            return call("softmax", form, Number(atom.data))
+        if atom.kind in ("softmax", "cumprod"):
+            return call(atom.kind, form, Number(atom.data))
         if atom.kind == "function":
             return self._function(atom)
         return call({"inverse": "inv"}.get(atom.kind, atom.kind), form)

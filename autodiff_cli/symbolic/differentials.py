@@ -78,6 +78,7 @@ class _Steps:
             "vector_norm": self._norm, "norm": self._norm, "solve": self._solve,
             "inv_raw": self._inv, "solve_raw": self._solve,
             "reciprocal": self._reciprocal, "clamp": self._clamp, "cholesky": self._cholesky,
+            "cumprod": self._cumprod, "sort": self._sort,
             **dict.fromkeys(["max", "amax"], partial(self._extreme, "amax")),
             **dict.fromkeys(["min", "amin"], partial(self._extreme, "amin")),
         }  # fmt: skip
@@ -297,6 +298,17 @@ class _Steps:
                 holds = Infix(key, self.of(inner), self.of(bound))
                 shown = Call("where", (holds, shown, Number(0.0)))
         return shown, "d clamp(u) = du between the bounds, and 0 outside"
+
+    def _cumprod(self, node: Node, inner: Node, dim: int, *args: Any) -> Made:
+        over = Infix("div", self.d(inner), self.of(inner))
+        shown = Infix("mul", self.of(node), Call("cumsum", (over, Number(dim))))
+        return shown, "d cumprod(u) = cumprod(u) * cumsum(du / u)"
+
+    def _sort(self, node: Node, inner: Node, dim: int, descending: bool, *args: Any) -> Made:
+        marks = (("descending", "True"),) if descending else ()
+        order = Call("argsort", (self.of(inner), Number(dim)), marks)
+        shown = Call("gather", (self.d(inner), Number(dim), order))
+        return shown, "d sort(u) = du in the order of u"
 
     def _extreme(
         self, name: str, node: Node, inner: Node, dims: Any = None, keepdim: bool = False

@@ -7,9 +7,20 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ..graph.node import Shape
-from .expression import Call, Expression, Index, Infix, Name, Negative, Number, Transposed, filled
+from .expression import (
+    Call,
+    Expression,
+    Index,
+    Infix,
+    Name,
+    Negative,
+    Number,
+    Transposed,
+    axes_of,
+    filled,
+    is_column,
+)
 from .lets import cost_with_lets, distinct_cost, leads_with_number
-from .places import of_ones, within
 from .terms import At, Label, Product
 
 Layout = tuple[Label, ...]  # the label of every axis
@@ -88,7 +99,7 @@ def times(left: Form, right: Form) -> Form:
         if isinstance(inner, Call) and inner.arguments[1:] == (Number(1.0), Number(0.0)):
             shown = Call("where", (inner.arguments[0], other.shown, Number(0.0)))
             return Form(gate.cost + other.cost, gate.marks + other.marks, shown)
-        if of_ones(inner):
+        if of_ones(inner) and _is_whole(other.shown):
             return Form(gate.cost + other.cost - 1, gate.marks, within(inner, other.shown))
     if leads_with_number(right.shown) and not leads_with_number(left.shown):
         left, right = right, left
@@ -215,8 +226,36 @@ def fraction(number: float) -> tuple[float, float]:
     return number, 1.0
 
 
+def shortened(values: list[float], common: float) -> bool:
+    """Whether coefficients over what they have in common are no longer than they were."""
+
+    def digits(value: float) -> int:
+        return sum(len(f"{abs(x):.12g}") for x in fraction(value) if x != 1)
+
+    return max(digits(v / common) for v in values) <= max(map(digits, values))
+
+
 def placed(form: Form, at: tuple[Label, ...]) -> Form:
     """With fixed places on axes: `A[0, 1]`, `A[:, 2]`."""
     last = max(i for i, x in enumerate(at) if isinstance(x, At))
     places = ", ".join(str(x.place) if isinstance(x, At) else ":" for x in at[: last + 1])
     return Form(form.cost + 1, form.marks, Index(form.shown, places))
+
+
+def _is_whole(shown: Any) -> bool:
+    """Whether a matrix is no row or column that is broadcast."""
+    shape = shown.shape if isinstance(shown, Name) else ()
+    return axes_of(shown) == 2 and not is_column(shown) and 1 not in (shape or ())
+
+
+def of_ones(shown: Any) -> bool:
+    """Whether something is one side of a matrix of ones."""
+    match shown:
+        case Call("tril" | "triu", (Call("ones"), *_)):
+            return True
+    return False
+
+
+def within(shown: Any, inner: Expression) -> Expression:
+    """One side of something else."""
+    return Call(shown.function, (inner, *shown.arguments[1:]))

@@ -243,6 +243,9 @@ def _quotient(left: Any, right: Any) -> tuple[str, int]:
     ahead, behind = axes_of(left), axes_of(right)
     if behind is None or behind == 0:
         return rf"\frac{{{latex(left)}}}{{{latex(right)}}}", _POWER
+    if is_column(left) and behind == 1:
+        below = _bracketed(rf"\mathbf{{1}} \oslash {latex(right, _PRODUCT + 1)}")
+        return rf"{latex(left, _PRODUCT)} {below}^{{\top}}", _PRODUCT
     if is_column(right) and not is_column(left):
         return f"{_diagonal(right)}^{{-1}} {latex(left, _PRODUCT + 1)}", _PRODUCT
     if ahead == 2 and behind == 1:

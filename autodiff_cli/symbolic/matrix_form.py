@@ -37,6 +37,7 @@ from .forms import (
     negative,
     price,
     promise,
+    shortened,
     tensor,
     times,
     turned,
@@ -128,7 +129,7 @@ class Printer(AtomPrinter):
         values = [value for _, value in sum_.terms]
         if len(values) > 1:
             for common in dict.fromkeys([*values, *map(abs, values)]):
-                if common in (1, 0):
+                if common in (1, 0) or not shortened(values, common):
                     continue
                 inner = Sum(tuple((p, v / common) for p, v in sum_.terms), sum_.shape)
                 form = self._added(inner)
@@ -303,15 +304,14 @@ class Printer(AtomPrinter):
                 for i in windows:
                     if subset >> i & 1:
                         parts = convolved(self.algebra, factors[i], subset ^ 1 << i, table, outside)
-                        for (layout, _), form in parts.items():
-                            closing = {x for x in layout if is_label(x)} - outside
-                            self._closed(form, layout, False, closing, sizes, forms)
+                        self._all_closed(parts, outside, sizes, forms)
                 part = (subset - 1) & subset
                 while part:
                     other = subset ^ part
                     if part.bit_count() == 1:
                         factor = factors[part.bit_length() - 1]
-                        moved(self.algebra, factor, table[other], outside, sizes, forms)
+                        parts = moved(self, factor, table[other], outside, sizes)
+                        self._all_closed(parts, outside, sizes, forms)
                     if part & (1 << inside[0]):
                         self._joined(table[part], table[other], outside, sizes, forms)
                     part = (part - 1) & subset
@@ -355,6 +355,11 @@ class Printer(AtomPrinter):
         self._closed(form, layout, below, closing, sizes, forms)
         if atom.symmetric and len(layout) == 2:
             self._closed(form, layout[::-1], below, closing, sizes, forms)
+
+    def _all_closed(self, parts: Forms, outside: set[Any], sizes: Sizes, forms: Forms) -> None:
+        for (layout, _), form in parts.items():
+            closing = {x for x in layout if is_label(x)} - outside
+            self._closed(form, layout, False, closing, sizes, forms)
 
     def _closed(
         self, form: Form, layout: Layout, below: bool, closing: set[Any], sizes: Sizes,

@@ -14,10 +14,12 @@ import numpy as np
 from ..graph.node import Node, Shape
 from ..graph.op import value_of
 from .expression import Call, Expression, Index, Listed, Name, Number, filled
+from .forms import Form
 from .terms import At, Factor, Label, NoFormula, Sum
 
 if TYPE_CHECKING:
     from .algebra import Algebra
+    from .atom_form import AtomPrinter
     from .reading import Reader
 
 
@@ -168,6 +170,8 @@ def selected(reader: Reader, node: Node, inner: Node, dim: int, numbers: Node) -
 
 def gathered(reader: Reader, node: Node, inner: Node, dim: int, places: Node, *_: Any) -> Sum:
     """One element of every row."""
+    if inner.ndim == places.ndim == 1:
+        return rows(reader, node, inner, (places,))
     if inner.ndim != 2 or dim % 2 != 1 or places.shape != (inner.shape[0], 1):
         raise NoFormula(node)
     numbers = reader.algebra.moved(reader.of(places), (0, None), (inner.shape[0],))
@@ -193,7 +197,19 @@ def output(reader: Reader, node: Node, source: Node, at: int) -> Sum:
         return sliced(reader, node, inner, dim, start, start + sizes[at], 1)
     if (key, at) in WHOLE:
         return reader.of(source)
-    raise NoFormula(node)
+    result = result_of(node)
+    if result is None:
+        raise NoFormula(node)
+    return reader.of(result)
+
+
+def result_of(node: Node) -> Node | None:
+    """What one of several results is made of; None where it is a part of what the op makes."""
+    if node.op.key != "output":
+        return None
+    source, at = node.args
+    known = source.op.key in ("unbind", "split") or (source.op.key, at) in WHOLE
+    return None if known or type(source.body) is not tuple else source.body[at]
 
 
 WHOLE = {("slogdet", 1), ("inv_raw", 0), ("solve_raw", 0), ("max_dim", 0), ("min_dim", 0),
@@ -248,67 +264,52 @@ def _slice_of(algebra: Algebra, factor: Factor) -> tuple[int, ...]:
 
 
 def applied(
-    algebra: Algebra, number: int, shown: Expression, axis: int, shape: Shape, back: bool
-) -> tuple[int, Expression] | None:
-    """What a matrix of zeros and ones makes of an axis of something of a shape, and its cost;
-    `back`: its transpose."""
-    atom = algebra.atoms[number]
+    printer: AtomPrinter, number: int, shown: Expression, axis: int, shape: Shape, back: bool
+) -> Form | None:
+    """What a matrix of zeros and ones makes of an axis of something of a shape, beside the cost of
+    that; `back`: its transpose."""
+    atom = printer.algebra.atoms[number]
     ahead = ":, " * axis
     where = Number(axis)
     if atom.kind == "one_hot":
-        (numbers,) = atom.parts
-        ((product, _), *more) = numbers.terms
-        if more or len(product) != 1 or algebra.atoms[product[0].atom].kind != "name":
-            return None
-        by = algebra.atoms[product[0].atom].data
+        by = printer.form(atom.parts[0])
         if not back:
-            return 1, Index(shown, (*[Name(":")] * axis, Name(by)))
+            return Form(by.cost + 1, by.marks, Index(shown, (*[Name(":")] * axis, by.shown)))
         sizes = (*shape[:axis], atom.shape[1], *shape[axis + 1 :])
-        return 2, Call("index_add", (filled(0, sizes), where, Name(by), shown))
+        made = Call("index_add", (filled(0, sizes), where, by.shown, shown))
+        return Form(by.cost + 2, by.marks, made)
     _, whole = atom.shape
     name, at = atom.data
     if name == "slice":
         start, stop, step = at
         if not back:
             bounds = f"{start or ''}:{'' if stop == whole else stop}"
-            return 1, Index(shown, ahead + bounds + (f":{step}" if step != 1 else ""))
+            return Form(1, 0, Index(shown, ahead + bounds + (f":{step}" if step != 1 else "")))
         if step != 1:
             return None
         pads = [0, 0] * (len(shape) - 1 - axis) + [start, whole - stop]
-        return 1, Call("pad", (shown, Name(f"({', '.join(map(str, pads))})")))
+        return Form(1, 0, Call("pad", (shown, Name(f"({', '.join(map(str, pads))})"))))
     turned = Call("flip", (shown, Listed((where,))))
     if name == "flip":
-        return 1, turned
+        return Form(1, 0, turned)
     if name == "roll":
-        return 1, Call("roll", (shown, Number(-at[0] if back else at[0]), where))
+        return Form(1, 0, Call("roll", (shown, Number(-at[0] if back else at[0]), where)))
     if not back:
-        return 1, Call("cumsum", (shown, where))
-    return 3, Call("flip", (Call("cumsum", (turned, where)), Listed((where,))))
+        return Form(1, 0, Call("cumsum", (shown, where)))
+    return Form(3, 0, Call("flip", (Call("cumsum", (turned, where)), Listed((where,)))))
 
 
-def matrix(number: int, algebra: Algebra) -> tuple[int, Expression]:
-    """The matrix itself, and its cost."""
-    atom = algebra.atoms[number]
+def matrix(number: int, printer: AtomPrinter) -> Form:
+    """The matrix itself."""
+    atom = printer.algebra.atoms[number]
     whole = atom.shape[1]
     name = atom.data[0]
     ones = filled(1, atom.shape)
     if atom.kind == "triangle":
-        return 2, Call(name, (ones, *((Number(atom.data[1]),) if atom.data[1] else ())))
+        diagonal = (Number(atom.data[1]),) if atom.data[1] else ()
+        return Form(2, 0, Call(name, (ones, *diagonal)))
     if name == "cumsum":
-        return 2, Call("tril", (ones,))
-    found = applied(algebra, number, Call("eye", (Number(whole),)), 0, (whole, whole), False)
+        return Form(2, 0, Call("tril", (ones,)))
+    found = applied(printer, number, Call("eye", (Number(whole),)), 0, (whole, whole), False)
     assert found is not None
-    return found[0] + 1, found[1]
-
-
-def of_ones(shown: Any) -> bool:
-    """Whether something is one side of a matrix of ones."""
-    match shown:
-        case Call("tril" | "triu", (Call("ones"), *_)):
-            return True
-    return False
-
-
-def within(shown: Any, inner: Expression) -> Expression:
-    """One side of something else."""
-    return Call(shown.function, (inner, *shown.arguments[1:]))
+    return found._replace(cost=found.cost + 1)

@@ -16,14 +16,14 @@ import numpy as np
 
 from ..graph.kinds import Kind
 from ..graph.node import Node, Shape
-from ..graph.op import CONSTANT, value_of
+from ..graph.op import CONSTANT, LEAF, value_of
 from ..graph.registry import overloads
 from ..graph.walk import bottom_up
 from .algebra import Algebra
 from .axes import AXES, Grouped, total
 from .expression import is_logdet
 from .matrices import MATRICES
-from .places import PLACES, counts
+from .places import PLACES, counts, result_of
 from .shorter import softened
 from .terms import OPERAND, At, Label, NoFormula, Sum, is_summed, number_of
 from .windows import WINDOWS
@@ -60,6 +60,9 @@ class Reader:
             return ()
         if is_logdet(node):
             return (node.args[2],)
+        result = result_of(node)
+        if result is not None:
+            return (result,)
         if node.op.key == "index":
             places = zip(node.args[1], node.args[0].shape, strict=False)
             whole = [n for n, size in places if n is not None and counts(n, size)]
@@ -77,8 +80,8 @@ class Reader:
         name = self.names.get(node)
         if name is not None:
             return self.algebra.of_atom(self.algebra.atom("name", name, (), node.shape))
-        if node.op is CONSTANT:
-            flat = node.value.reshape(-1)
+        if node.op in (CONSTANT, LEAF):  # a leaf without a name
+            flat = value_of(node).reshape(-1)
             if flat.size and (flat == flat[0]).all():
                 return self.algebra.number(float(flat[0]), node.shape)
             raise NoFormula(node)
@@ -220,6 +223,24 @@ class Reader:
             raise NoFormula(node)
         return self.algebra.of_atom(self.algebra.atom("delta", None, (), node.shape))
 
+    def counted(self, node: Node, start: Any, end: Any, step: Any, *_: Any) -> Sum:
+        """Numbers in order, as the call that makes them."""
+        ends = (start, end, step) if step != 1 else (start, end) if start else (end,)
+        shown = f"arange({', '.join(map(str, ends))})"
+        return self.algebra.of_atom(self.algebra.atom("name", shown, (), node.shape))
+
+    def order(self, node: Node, inner: Node, dim: int, descending: bool, *_: Any) -> Sum:
+        """The places of the elements when they are sorted."""
+        data = dim, descending
+        atom = self.algebra.atom("order", data, (self.of(inner),), node.shape)
+        return self.algebra.of_atom(atom)
+
+    def cumprod(self, node: Node, inner: Node, dim: int, *_: Any) -> Sum:
+        if not inner.ndim:
+            return self.of(inner)
+        atom = self.algebra.atom("cumprod", dim % inner.ndim, (self.of(inner),), inner.shape)
+        return self.algebra.of_atom(atom)
+
     def select(self, node: Node, inner: Node, dim: int, index: int) -> Sum:
         dim %= inner.ndim
         place = At(index % inner.shape[dim])
@@ -234,7 +255,7 @@ class Reader:
         return self.algebra.number(float(value), node.shape)
 
     def compared(self, node: Node, left: Node, right: Node) -> Sum:
-        if node.op.key == "ne" and _none_ignored(left, right):
+        if node.op.key == "ne" and not right.ndim and _none_ignored(left, _number(right)):
             return self.algebra.number(1.0, node.shape)
         one, other = (self.algebra.stretched(self.of(x), node.shape) for x in (left, right))
         return self.gate(node.op.key, one, other)
@@ -353,14 +374,40 @@ class Reader:
         )
         return self._averaged(node, losses, next(a for a in args if isinstance(a, str)))
 
-    def nll_loss(self, node: Node, scores: Node, classes: Node, *args: Any) -> Sum:
-        """Minus the score of every row's class."""
-        if scores.ndim != 2 or any(isinstance(a, Node) for a in args) or args[1] != -100:
+    def nll_loss(
+        self, node: Node, scores: Node, classes: Node, weight: Node | None, ignored: int,
+        reduction: str, *_: Any,
+    ) -> Sum:  # fmt: skip
+        """Minus the score of every row's class, times the weight of the class; the mean is that
+        by weight."""
+        if scores.ndim > 2:
             raise NoFormula(node)
-        algebra, shape = self.algebra, scores.shape
-        hot = algebra.of_atom(algebra.atom("one_hot", shape[1], (self.of(classes),), shape))
-        rows = algebra.reduced(algebra.multiplied(self.of(scores), hot, shape), (1,), False)
-        return self._averaged(node, algebra.scaled(rows, -1.0), args[2])
+        algebra, shape, rows = self.algebra, scores.shape, classes.shape
+        axis = len(rows)
+        hot = self.one_hot(classes, shape[axis])
+        losses = algebra.reduced(algebra.multiplied(self.of(scores), hot, shape), (axis,), False)
+        losses = algebra.scaled(losses, -1.0)
+        share = algebra.number(1.0, rows)
+        if weight is not None:
+            own = algebra.stretched(self.of(weight), shape)
+            share = algebra.reduced(algebra.multiplied(hot, own, shape), (axis,), False)
+        if ignored != -100 and not _none_ignored(classes, ignored):
+            number = algebra.number(float(ignored), rows)
+            kept = self.gate("ne", self.of(classes), number)
+            share = algebra.multiplied(kept, share, rows)
+        losses = algebra.multiplied(share, losses, rows)
+        if reduction != "mean" or number_of(share) == 1:
+            return self._averaged(node, losses, reduction)
+        every = tuple(range(axis))
+        total, count = (algebra.reduced(x, every, False) for x in (losses, share))
+        return algebra.multiplied(total, algebra.raised(count, -1.0), ())
+
+    def one_hot(self, numbers: Node, size: int) -> Sum:
+        """A row for each number: a one at that place."""
+        shape = (*numbers.shape, size)
+        if counts(numbers, size):
+            return self.algebra.of_atom(self.algebra.atom("delta", None, (), shape))
+        return self.algebra.of_atom(self.algebra.atom("one_hot", size, (self.of(numbers),), shape))
 
     def masked_fill(self, node: Node, inner: Node, mask: Node, value: Any) -> Sum:
         algebra = self.algebra
@@ -437,7 +484,8 @@ READERS: dict[str, Callable[..., Sum | Grouped]] = {
     "mean": Reader.mean, "summed_to": Reader.summed_to,
     "diag_embed": Reader.diag_embed, "identity_matrix": Reader.identity, "select": Reader.select,
     "clamp": Reader.clamp, "xlogy": Reader.xlogy, "masked_written": Reader.masked_fill,
-    "where": Reader.where,
+    "where": Reader.where, "number_range": Reader.counted,
+    "argsort": Reader.order, "cumprod": Reader.cumprod,
     **{f"{kind}_{key}": partial(Reader.joined, key=key)
        for key in ("and", "or") for kind in ("logical", "bitwise")},
     "logical_not": Reader.negated, "bitwise_not": Reader.negated,
@@ -470,12 +518,16 @@ SMOOTH = frozenset(
 )  # fmt: skip
 
 
-def _none_ignored(classes: Node, ignored: Node) -> bool:
-    """Whether a comparison only says that no class is `ignore_index`, which none can be."""
-    given = not classes.inputs and classes.dtype.kind == "i" and not ignored.inputs
-    return given and not ignored.ndim and bool(
-        (value_of(ignored) < 0) and (value_of(classes) >= 0).all()
-    )  # fmt: skip
+def _number(node: Node) -> float | None:
+    """The number that is written; None where it is a result."""
+    return None if node.inputs else value_of(node).item()
+
+
+def _none_ignored(classes: Node, ignored: float | None) -> bool:
+    """Whether no class is `ignore_index`, which none can be."""
+    if classes.inputs or classes.dtype.kind != "i" or ignored is None or ignored >= 0:
+        return False
+    return bool((value_of(classes) >= 0).all())
 
 
 def _axes(dims: Any, ndim: int) -> tuple[int, ...]:

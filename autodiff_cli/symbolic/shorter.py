@@ -102,10 +102,16 @@ def _merged(
                     for label in factor.at:
                         if is_summed(label) and label not in names:
                             names[label] = algebra.fresh()
-                shared = {x for x in one.at if is_summed(x)}
-                terms = [(a, mine), (b, renamed(its, names))]
-                for number, factors in _brackets(algebra, terms, shared):
-                    yield number, [one._replace(power=power), *factors]
+                its = renamed(its, names)
+                pulled = [one._replace(power=power)]
+                for factor in mine[:]:  # what is summed together with it
+                    if factor in its and any(is_summed(x) for x in factor.at):
+                        pulled.append(factor)
+                        mine.remove(factor)
+                        its.remove(factor)
+                shared = {x for factor in pulled for x in factor.at if is_summed(x)}
+                for number, factors in _brackets(algebra, [(a, mine), (b, its)], shared):
+                    yield number, [*pulled, *factors]
 
 
 def _opposite(

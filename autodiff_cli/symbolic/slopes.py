@@ -16,6 +16,7 @@ from ..graph.node import Node
 from ..graph.op import Op, constant
 from .algebra import Algebra
 from .matrices import inverted, square_factors
+from .places import Move
 from .reading import Reader, function
 from .terms import OPERAND, Factor, Label, NoFormula, Sum, is_summed
 
@@ -72,7 +73,7 @@ class Slopes:
         if atom.kind == "name":
             meaning = self.meanings.get(atom.data)
             return None if meaning is None else self.of(meaning)
-        if not atom.parts or atom.kind in ("gate", "detached", "one_hot"):
+        if not atom.parts or atom.kind in ("gate", "detached", "one_hot", "order"):
             return None
         if atom.kind == "function":
             return self._of_function(number)
@@ -94,6 +95,8 @@ class Slopes:
             return self._of_softmax(number, slope, labels, ends, shape)
         if atom.kind in ("amax", "amin", "prod"):
             return self._of_reduction(number, slope, ends, shape)
+        if atom.kind == "cumprod":
+            return self._of_cumprod(number, slope, labels, ends, shape)
         first, second = algebra.fresh(), algebra.fresh()
         if atom.kind == "inverse":  # d inv(X) = -inv(X) dX inv(X)
             beside = [(own, (0, first)), (own, (second, 1))]
@@ -162,6 +165,24 @@ class Slopes:
         for product, value in slope.terms:
             terms.append((value, [own, *algebra.placed(product, labels + ends)]))
         return algebra.made(terms, shape)
+
+    def _of_cumprod(
+        self, number: int, slope: Sum, labels: tuple[Label, ...], ends: tuple[Label, ...],
+        shape: tuple[int, ...],
+    ) -> Sum:  # fmt: skip
+        """The product times the sum so far of `d / x`."""
+        algebra = self.algebra
+        atom = algebra.atoms[number]
+        (inner,), axis = atom.parts, atom.data
+        size = atom.shape[axis]
+        if size == 1:
+            return slope
+        so_far = algebra.of_atom(algebra.atom("move", Move("cumsum"), (), (size, size)))
+        label = algebra.fresh()
+        along = (*labels[:axis], label, *labels[axis + 1 :])
+        over = Reader(algebra, {}).raised(inner, -1.0)
+        beside = [(algebra.of_atom(number), labels), (so_far, (axis, label)), (over, along)]
+        return self._times(beside, slope, along + ends, shape)
 
     def _of_reduction(
         self, number: int, slope: Sum, ends: tuple[Label, ...], shape: tuple[int, ...]

@@ -20,6 +20,7 @@ from .terms import Factor, Label, NoFormula, Sum
 
 if TYPE_CHECKING:
     from .algebra import Algebra
+    from .atom_form import AtomPrinter
     from .reading import Reader
 
 
@@ -171,19 +172,26 @@ def _with_axes(form: Form, lead: Layout, places: Layout, forms: Forms) -> None:
 
 
 def moved(
-    algebra: Algebra, factor: Factor, inner: Forms, outside: set[Any], sizes: Any, forms: Forms
-) -> None:
+    printer: AtomPrinter, factor: Factor, inner: Forms, outside: set[Any], sizes: Any
+) -> Forms:
     """Slices and the like of a part, and what undoes them."""
-    if algebra.atoms[factor.atom].kind not in ("move", "one_hot"):
-        return
+    found: Forms = {}
+    kind = printer.algebra.atoms[factor.atom].kind
+    if kind not in ("move", "one_hot") or len(factor.at) != 2:
+        return found
     for (layout, below), form in inner.items():
+        shown: Any = form.shown
+        if below or (isinstance(shown, Index) and shown.at == ":, None"):
+            continue
         for back, (to, source) in enumerate((factor.at, factor.at[::-1])):
-            if below or not is_label(source) or source in outside or to in layout:
+            if not is_label(source) or source in outside or to in layout or not is_label(to):
                 continue
-            if layout.count(source) == 1 and is_label(to):
+            if layout.count(source) == 1:
                 axis = layout.index(source)
                 shape = tuple(sizes.get(x, 1) for x in layout)
-                found = applied(algebra, factor.atom, form.shown, axis, shape, bool(back))
-                if found is not None:
+                made = applied(printer, factor.atom, shown, axis, shape, bool(back))
+                if made is not None:
                     new = (*layout[:axis], to, *layout[axis + 1 :])
-                    add(forms, new, False, Form(form.cost + found[0], form.marks, found[1]))
+                    whole = Form(form.cost + made.cost, form.marks + made.marks, made.shown)
+                    add(found, new, False, whole)
+    return found
