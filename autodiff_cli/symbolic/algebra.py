@@ -493,8 +493,10 @@ class Algebra:
             return self.number(value**power, sum_.shape)
         labels = tuple(None if size == 1 else axis for axis, size in enumerate(sum_.shape))
         number, inner = 1.0, sum_
-        if len(sum_.terms) == 1 and (power == int(power) or sum_.terms[0][1] > 0):
-            number, inner = sum_.terms[0][1], Sum(((sum_.terms[0][0], 1.0),), sum_.shape)
+        if len(sum_.terms) == 1:
+            (product, coefficient) = sum_.terms[0]
+            if power == int(power) or (coefficient > 0 and len(repr(coefficient**power)) <= 8):
+                number, inner = coefficient, Sum(((product, 1.0),), sum_.shape)
         elif len(sum_.terms) > 1 and power == int(power):
             number, inner = self._content(sum_)
         factor = Factor(self.group(inner), labels, power)

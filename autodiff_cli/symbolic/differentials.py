@@ -30,13 +30,14 @@ from .expression import (
 )
 from .lets import mapped
 from .matrix_form import Printer
+from .places import result_of
 from .reading import READERS, Reader, is_function
 from .slopes import Slopes
 from .strides import MADE, called_as
 from .terms import OPERAND, NoFormula
 
 SAME = ("cast", "alias", "clone", "contiguous", "depends", "with_value", "positive")
-LINEAR = ("sum", "mean", "summed_to", "cumsum", "diag_embed", "diagonal", "trace")
+LINEAR = ("sum", "mean", "summed_to", "cumsum", "diag_embed", "diagonal", "trace", "gather")
 SOLVES = {"solve_triangular": 1, "cholesky_solve": 0}  # which operand they are linear in
 CUT = ("leaf", "constant", "detach")
 MATRICES = ("matmul", "mm", "mv", "bmm", "dot")
@@ -78,7 +79,7 @@ class _Steps:
             "vector_norm": self._norm, "norm": self._norm, "solve": self._solve,
             "inv_raw": self._inv, "solve_raw": self._solve,
             "reciprocal": self._reciprocal, "clamp": self._clamp, "cholesky": self._cholesky,
-            "cumprod": self._cumprod, "sort": self._sort,
+            "cumprod": self._cumprod,
             **dict.fromkeys(["max", "amax"], partial(self._extreme, "amax")),
             **dict.fromkeys(["min", "amin"], partial(self._extreme, "amin")),
         }  # fmt: skip
@@ -104,7 +105,7 @@ class _Steps:
         for inner in bottom_up(node, lambda n: n.inputs, self.dependent):
             self.dependent[inner] = (
                 inner.op.key not in CUT
-                and not (inner.op.kind is Kind.POINTWISE and inner.dtype.kind == "b")
+                and (inner.outputs is not None or is_float(inner.dtype))
                 and any(self.dependent[below] for below in inner.inputs)
             )
         return self.dependent[node]
@@ -192,9 +193,9 @@ class _Steps:
             return self.with_changes(node), f"d of {_called(node)} is {_called(node)} of d"
         if key in READERS and not node.ndim and key != "output":
             return self._loss(node)
-        if isinstance(node.body, Node) and node.op.kind is not Kind.POINTWISE:
-            inner = self.d(node.body)
-            return inner, f"what {_called(node)} is"
+        body = result_of(node) or node.body
+        if isinstance(body, Node) and node.op.kind is not Kind.POINTWISE:
+            return self.d(body), f"what {_called(call)} is"
         if is_function(node):
             return self._function(node)
         raise NoFormula(node)
@@ -303,12 +304,6 @@ class _Steps:
         over = Infix("div", self.d(inner), self.of(inner))
         shown = Infix("mul", self.of(node), Call("cumsum", (over, Number(dim))))
         return shown, "d cumprod(u) = cumprod(u) * cumsum(du / u)"
-
-    def _sort(self, node: Node, inner: Node, dim: int, descending: bool, *args: Any) -> Made:
-        marks = (("descending", "True"),) if descending else ()
-        order = Call("argsort", (self.of(inner), Number(dim)), marks)
-        shown = Call("gather", (self.d(inner), Number(dim), order))
-        return shown, "d sort(u) = du in the order of u"
 
     def _extreme(
         self, name: str, node: Node, inner: Node, dims: Any = None, keepdim: bool = False

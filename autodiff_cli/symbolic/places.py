@@ -149,8 +149,8 @@ def rows(reader: Reader, node: Node, inner: Node, places: Any) -> Sum:
 
 
 def counts(numbers: Node, size: int) -> bool:
-    """Whether numbers that are no results are all places of an axis in order."""
-    return not numbers.inputs and np.array_equal(value_of(numbers), np.arange(size))
+    """Whether numbers are `arange` of a whole axis."""
+    return numbers.op.key == "number_range" and np.array_equal(value_of(numbers), np.arange(size))
 
 
 def _one_hot(reader: Reader, numbers: Sum, size: int) -> Sum:
@@ -238,6 +238,13 @@ def without_slices(algebra: Algebra, factors: list[Factor]) -> tuple[float, list
             whole = algebra.atoms[one.atom].shape[1]
             delta = algebra.atom("delta", None, (), (whole, whole))
             return 1.0, [*rest, Factor(delta, (At(start + step * to.place), source))]
+        if isinstance(source, At):
+            place, left = divmod(source.place - start, step)
+            size = algebra.atoms[one.atom].shape[0]
+            if left or not 0 <= place < size:
+                return 0.0, []
+            delta = algebra.atom("delta", None, (), (size, size))
+            return 1.0, [*rest, Factor(delta, (At(place), to))]
         if type(source) is not int or source >= 0:
             continue
         if sum(f.at.count(source) for f in factors) != 2:
