@@ -1,13 +1,14 @@
 """Expressions and names as LaTeX mathematics, as journals print it: vectors are columns.
 
 Invariant: whatever the names are, braces are balanced and every special character is escaped; the
-result needs `amsmath` and nothing else.
+result needs `amsmath` and nothing else, and a font that has the letters of the names.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from itertools import groupby
 from typing import Any
 
 from .expression import (
@@ -29,7 +30,7 @@ _SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
     "%": r"\%", "_": r"\_", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}",
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': "''",
-    "`": r"\textasciigrave{}", "…": r"\ldots{}", "·": r"\textperiodcentered{}",
+    "…": r"\ldots{}", "·": r"$\cdot$",
 }  # fmt: skip
 _FUNCTIONS = {
     "exp": r"\exp", "log": r"\log", "sin": r"\sin", "cos": r"\cos", "tan": r"\tan",
@@ -54,19 +55,17 @@ _SHORT = {"lam": r"\lambda", "eps": r"\epsilon", "loss": r"\ell"}
 
 
 def escaped(text: str) -> str:
-    """Text for LaTeX's text mode; letters that its fonts lack are numbers."""
+    """Text for LaTeX's text mode."""
     return "".join(map(_escaped, " ".join(text.split())))
 
 
 def _escaped(char: str) -> str:
     if char in _SPECIAL:
         return _SPECIAL[char]
-    if char.isascii():
-        return char if char.isprintable() else "?"
-    if char.isalpha() and char < "\u0180":
-        return char
     greek = _greek(char)
-    return rf"\ensuremath{{\{greek}}}" if greek in _GREEK else f"[U+{ord(char):04X}]"
+    if greek in _GREEK:
+        return rf"$\{greek}$"
+    return char if char.isprintable() else "?"
 
 
 def _greek(char: str) -> str:
@@ -96,10 +95,16 @@ def name(text: str) -> str:
     base, _, tail = text.partition("_")
     if tail.isalnum() and tail.isascii() and (symbol := _symbol(base)) is not None:
         return rf"{symbol}_{{\mathrm{{{tail}}}}}"
-    letters = [rf"\{_greek(c)} " if _greek(c) in _GREEK else escaped(c) for c in text]
-    if text.isidentifier() and "".join(letters).isascii() and not any("[" in c for c in letters):
-        return rf"\mathrm{{{''.join(letters).strip()}}}"
-    return rf"\texttt{{{escaped(text)}}}"
+    if not text.isidentifier():
+        return rf"\texttt{{{escaped(text)}}}"
+    runs = []
+    greek = any(_greek(c) in _GREEK for c in text)
+    for upright, run in groupby(
+        text, lambda c: text.isascii() or (greek and (c.isascii() or _greek(c) in _GREEK))
+    ):
+        letters = [rf"\{_greek(c)} " if _greek(c) in _GREEK else escaped(c) for c in run]
+        runs.append(rf"\{'mathrm' if upright else 'text'}{{{''.join(letters).strip()}}}")
+    return runs[0] if len(runs) == 1 else f"{{{''.join(runs)}}}"
 
 
 def _symbol(text: str) -> str | None:

@@ -43,7 +43,8 @@ def derived(text: str, raw: bool = False) -> Derived:
         # a name that was given to something else is no name of what it was
         ("u = 2\nh = const(1.0)\nfor i in range(3):\n    h = 1 + u * h\nloss = h * 1",
          {"u": "u * (3 * u + 2) + 1"}),
-        ("u = 2\nh = 3\nfor i in range(2):\n    h = u * h\nloss = h * 1", {"u": "2 * u * h#1", "h#1": "u**2"}),
+        ("u = 2\nh = 3\nfor i in range(2):\n    h = u * h\nloss = h * 1",
+         {"u": "2 * u * h#1", "h#1": "u**2"}),
     ],
 )  # fmt: skip
 def test_formulas(text: str, formulas: dict[str, str]) -> None:

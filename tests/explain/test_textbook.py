@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.mathtext import MathTextParser
 
 from autodiff_cli.explain import derive as module
 from autodiff_cli.explain.derive import Derived, derive_source
@@ -19,6 +20,7 @@ from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
 from autodiff_cli.symbolic.derivation import Formula
 from autodiff_cli.symbolic.expression import Call, Number
+from autodiff_cli.symbolic.latex import escaped
 
 from ..properties.test_programs import SETTINGS
 
@@ -162,6 +164,12 @@ def test_names_in_latex() -> None:
         "sigma_2": r"\sigma_{2}", "Theta": r"\Theta", "W_ih": r"W_{\mathrm{ih}}",
     }  # fmt: skip
     assert found.of_latex == r"\mathrm{cost}"
+    text = "日本 = [2., 1.]; σ日 = 3.; naïve = [1., 2.]; loss = sum(日本**2 * naïve) * σ日"
+    (d, *_) = derived(text, "日本,σ日,naïve").derivatives
+    latex = r"2 {\mathrm{\sigma}\text{日}} \text{日本} \odot \text{naïve}"
+    assert (d.wrt_latex, d.latex) == (r"\text{日本}", latex)
+    MathTextParser("agg").parse(f"${latex}$")
+    assert escaped("π·`") == r"$\pi$$\cdot$`"
 
 
 @pytest.mark.parametrize(
