@@ -19,7 +19,7 @@ from .declared import Declared
 from .dtypes import BOOL, FLOAT16, FLOAT32, INT64, result_dtype
 from .kinds import Kind, Promote
 from .node import Node, Shape
-from .params import REQUIRED, BindError
+from .params import REQUIRED, BindError, Missing
 from .shapes import broadcast_shapes
 from .sizes import ENDLESS, FITTING, MAX_DIMS, check_size, too_many_dims
 from .state import STATE
@@ -91,7 +91,7 @@ class Op(Declared):
                 value = () if i < n or not kwargs.keys().isdisjoint(("dim", "axis")) else None
             if value is REQUIRED:
                 said = f"missing 1 required positional argument: '{param.name}'"
-                raise BindError(f"misses its argument `{param.name}`", param.name, said)
+                raise Missing(f"misses its argument `{param.name}`", param.name, said)
             bound[i] = value = param.convert(value, first)
             if first is None and param.tensorial and value is not None:
                 first = (value[0] if value else None) if type(value) is tuple else value

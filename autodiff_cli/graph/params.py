@@ -56,6 +56,10 @@ class BindError(Exception):
         self.value = self.given = ""
 
 
+class Missing(BindError):
+    """An argument is not given."""
+
+
 def unfit(wants: str, value: Any) -> BindError:
     """The failure of a value that is not what is wanted."""
     error = BindError(f"must be {wants}, not {shown(value)}", wants=wants)

@@ -14,7 +14,9 @@ from typing import Any
 
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, Label
+from ...graph.node import Shape
 from ...graph.op import NUMPY_KEYWORDS, value_of
+from ...graph.params import Missing
 from ...graph.sizes import shape_text
 from ...source import Span
 from ...suggest import suggest
@@ -22,21 +24,13 @@ from ..syntax import tree as syntax
 from .operand_labels import gives_nothing
 
 LONGEST = 50
-_NOT_RESHAPED = re.compile(r"^cannot reshape \(.*?\) with (\d+) elements? into \((.*?)\)")
-_MISSED = re.compile(r"^`\w+_loss` misses its argument `(\w+)`")
-_MISSED_DIM = re.compile(r"misses its argument `dim`")
-_DIM = re.compile(r"^dim (-?\d+) is out of range")
-_LINEAR = re.compile(
-    r"^`linear` cannot apply a weight of shape \((\d+), (\d+)\) to .* \((.*)\): .* got (\d+)$"
-)
-_CHANNELS = re.compile(r"with groups=1: it takes (\d+) channels?, the input has (\d+)$")
-_LAST_CLASS = re.compile(r"^class (\d+) is out of range: there are \1 classes$")
-_TARGETS = re.compile(r"needs targets of shape \((\d+),\), got \(")
 _UNKNOWN = re.compile(r"unexpected keyword argument `(\w+)`")
 _NAMED = re.compile(r"\bargument `(\w+)`")
 _DTYPE = re.compile(r"must be a dtype .* not str '((?:float|int|uint)\d+|bool)'$")
 _COUNT = re.compile(r"takes (\d+) (?:positional )?arguments? but (\d+) (?:were|was) given")
 _SIGNATURE = re.compile(r"`[\w.]+\((.*?)\)`")
+# What an optimizer is not made of.
+_NO_PARAMETERS = ("E205 optimizer-takes-list-parameters", "E208 optimizer-takes-tensors")
 
 
 def advise(
@@ -61,35 +55,38 @@ def _own_words(
     if "\n" in text or len(text) > 2 * LONGEST:
         return ""
     name = "" if owner is None else syntax.operand(owner)
-    code, message = error.code, error.message
-    if code == "E205" and _MISSED_DIM.search(message):
+    code, which, facts = error.code, error.which, error.facts
+    missed = facts["error"].argument if isinstance(facts.get("error"), Missing) else ""
+    if missed == "dim":
         return f"write `{text[:-1]}{'' if text.endswith('()') else ', '}dim=-1)`"
-    if code == "E307" and "needs floating point" in message:
+    if which == "E307 needs-floating-point-numbers":
         return _as_float(tree, name, text)
-    if code in ("E306", "E307", "E308") and (fits := _fitting(message, tree, args)):
+    if code in ("E306", "E307", "E308") and (fits := _fitting(error, tree, args)):
         return fits
     if code == "E301":
         if tree.func.span.text.endswith("linear"):
             return ""
-        return _linear(message) or _product(tree, args, owner, first)
-    if code == "E305" and (found := _LAST_CLASS.search(message)):
-        return _counted_from_one(int(found[1]), tree, args)
-    if code == "E308" and (found := _CHANNELS.search(message)):
-        return _channels(found, tree, args)
-    if code == "E308" and message.startswith("`batch_norm` in training") and owner is None:
+        if which == "E301 linear-cannot-apply-weight":
+            return _linear(facts["weight"].shape, facts["input"].shape)
+        return _product(tree, args, owner, first)
+    if which == "E305 class-out-range" and facts["wrong"][0] == facts["classes"]:
+        return _counted_from_one(facts["classes"], tree, args)
+    if which == "E308 input-cannot-use-weight" and facts["groups"] == 1:
+        return _channels(facts["wanted"], facts["channels"], tree, args)
+    if which == "E308 batch_norm-training-needs-more" and owner is None:
         layer = tree.func.span.text
         return "" if layer.endswith("batch_norm") else f"use a larger batch, or `{layer}.eval()`"
-    if code == "E302" and message.startswith("gather: index of shape"):
+    if which.startswith("E302 index-shape") and facts["name"] == "gather":
         return _more_dims(tree, args, owner, first)
-    if code == "E208" and message.endswith(" cannot be iterated over"):
+    if which == "E208 cannot-iterate":
         for part, value in zip(tree.args, args, strict=False):
             if value is None and isinstance(part, syntax.Call):
                 return gives_nothing(part.span.text)
             if isinstance(part, syntax.Attribute) and not isinstance(value, Tensor):
                 return f"call it: write `{part.span.text}()` for `{part.span.text}`"
-    if code == "E306" and message.startswith("only floating point tensors can require"):
+    if which.startswith("E306 only-floating-point-tensors"):
         return _floating(tree, args, name, text)
-    if code == "E208" and message.startswith("the namespace "):
+    if str(facts.get("0")).startswith("the namespace "):
         path, dot, last = tree.func.span.text.rpartition(".")
         return meant_in(f"{path}{dot}", last, error.diagnostic.helps[0][8:].split(", "))
     if code == "E304" and text.startswith(f"{name}.permute("):
@@ -103,30 +100,31 @@ def _own_words(
         return f"write `{kept}` for `{text}` the first time, or compute the loss again"
     if code == "E203" and text.endswith(".cuda()"):
         return f"there is only the CPU: write `{name}` for `{text}`"
-    missed = _MISSED.search(message)
-    if code == "E205" and missed and tree.args and not isinstance(tree.args[-1], syntax.Starred):
-        return f"{missed[1]} is missing: write `{text[:-1]}, {missed[1]})`"
+    given = bool(tree.args) and not isinstance(tree.args[-1], syntax.Starred)
+    if missed and given and facts["name"].endswith("_loss"):
+        return f"{missed} is missing: write `{text[:-1]}, {missed})`"
     if code == "E205" and owner is not None and isinstance(tree.func, syntax.Attribute):
         stem, method = tree.func.attr.rstrip("_"), f"`{name}.{tree.func.attr}("
         return re.sub(rf"`{stem}\w*\(\w+(?:, )?", method, error.diagnostic.helps[0])  # signatures
     called = isinstance(tree.func, syntax.Attribute) and text.endswith("()")
-    if called and code == "E208" and message.endswith("cannot be called"):
+    if called and which.startswith("E208 not-function-cannot-called"):
         return f"it is a value, not a method: write `{text[:-2]}`"
     if owner is None:
         made = tree.func.span.text
-        if message.startswith("the optimizer got an empty") and tree.args:
+        if which == "E205 optimizer-got-empty-parameter" and tree.args:
             name, _, rest = tree.args[0].span.text.rpartition(".")
             return "" if rest != "parameters()" else (
                 f"`{name}` has none: layers of a list are found in `self.layers = "
                 f"nn.ModuleList([...])`, tensors as `nn.Parameter(...)`"
             )  # fmt: skip
-        if code == "E208" and message.endswith(" holds modules, not a list") and tree.args:
-            given = tree.args[0].span.text
-            return f"write `*{given}` for `{given}`"
-        if message.startswith("an optimizer takes") and tree.args:
-            given = tree.args[0].span.text
-            right = f"[{given}]" if isinstance(args[0], Tensor) else f"{given}.parameters()"
-            return f"write `{right}` for `{given}`"
+        if which == "E208 holds-modules" and facts["0"] == "a list" and tree.args:
+            given_text = tree.args[0].span.text
+            return f"write `*{given_text}` for `{given_text}`"
+        if which in _NO_PARAMETERS and tree.args:
+            given_text = tree.args[0].span.text
+            right = f"{given_text}.parameters()"
+            right = f"[{given_text}]" if isinstance(args[0], Tensor) else right
+            return f"write `{right}` for `{given_text}`"
         is_class = made.rpartition(".")[2][:1].isupper() and not made.endswith(")")
         if is_class and code == "E205":  # rows of the library share constructors
             names = [error.message, *error.diagnostic.helps]
@@ -141,11 +139,11 @@ def _own_words(
         if code == "E205" and error.diagnostic.helps[0].startswith("it is defined as `"):
             return re.sub(r"`.*?\(", lambda _: f"`{made}(", error.diagnostic.helps[0], count=1)
         if code == "E401" and tree.args and isinstance(args[0], Tensor):
-            given = syntax.operand(tree.args[0])
-            return f"reduce it: `{given}.sum()` for `{given}`; or give a gradient of that shape"
+            whole = syntax.operand(tree.args[0])
+            return f"reduce it: `{whole}.sum()` for `{whole}`; or give a gradient of that shape"
         if code == "E303" and made.rpartition(".")[2] == "reshape" and len(tree.args) > 1:
-            return _reshaped(message, f"{made}({tree.args[0].span.text}, ")
-        if code == "E408" and message.endswith("cannot become one number") and len(args) == 1:
+            return _reshaped(error, f"{made}({tree.args[0].span.text}, ")
+        if which == "E408 tensor-elements" and len(args) == 1:
             return f"reduce it first: `{made}({syntax.operand(tree.args[0])}.sum())`"
         return ""
     if code == "E408" and text.endswith(".item()"):
@@ -158,11 +156,11 @@ def _own_words(
             f"reduce it: `{name}.sum().backward()`; or give a gradient: "
             f"`{name}.backward({path}ones_like({owner.span.text}))`"
         )
-    if code == "E303" and message.startswith("view size is not compatible"):
+    if which == "E303 view-size-not-compatible":
         rest = text[len(owner.span.text) :]
         return f"write `{name}.reshape{rest.removeprefix('.view')}` for `{text}`"
     if code == "E303" and isinstance(tree.func, syntax.Attribute):
-        return _reshaped(message, f"{name}.{tree.func.attr}(")
+        return _reshaped(error, f"{name}.{tree.func.attr}(")
     return ""
 
 
@@ -191,23 +189,24 @@ def _floating(tree: syntax.Call, args: list[Any], name: str, text: str) -> str:
     return ""
 
 
-def _fitting(message: str, tree: syntax.Call, args: list[Any]) -> str:
+def _fitting(error: AutodiffError, tree: syntax.Call, args: list[Any]) -> str:
     """The operand of a loss in the dtype or shape that it needs."""
     given = [
         (syntax.operand(part), value)
         for part, value in zip(tree.args, args, strict=False)
         if isinstance(value, Tensor)
     ]
-    floats = "needs floats, not " in message
-    if floats or "as int64" in message or "needs an integer index" in message:
+    which = error.which
+    floats = which in ("E307 loss-needs-floats", "E307 needs-floats-not")
+    if floats or which.endswith(("class-numbers", "class-numbers-int64", "integer-index")):
         for name, value in given:
             if value.dtype.kind == "f" if not floats else value.dtype.kind != "f":
-                last = name if floats or "index" in message else given[-1][0]
+                last = name if floats or which.endswith("index") else given[-1][0]
                 return f"write `{last}.{'float' if floats else 'long'}()` for `{last}`"
-    wanted = _TARGETS.search(message)
-    if wanted and given and given[-1][1].node.numel == int(wanted[1]) == given[-1][1].shape[0]:
+    wanted: Shape = error.facts["want"] if which.startswith("E308 class-targets") else ()
+    if len(wanted) == 1 and given and given[-1][1].node.numel == wanted[0] == given[-1][1].shape[0]:
         return f"write `{given[-1][0]}.flatten()` for `{given[-1][0]}`"
-    if "of one shape, got" in message and len(given) > 1:
+    if which == "E308 needs-one-shape" and len(given) > 1:
         (first, x), (second, y) = given[:2]
         if x.node.numel == y.node.numel:
             return f"write `{second}.view_as({first})` for `{second}`"
@@ -227,17 +226,17 @@ def _counted_from_one(classes: int, tree: syntax.Call, args: list[Any]) -> str:
     return ""
 
 
-def _channels(found: re.Match[str], tree: syntax.Call, args: list[Any]) -> str:
+def _channels(wanted: int, channels: int, tree: syntax.Call, args: list[Any]) -> str:
     """A layer for these channels; or, where they stand last, the input with them in front."""
     for part, value in zip(tree.args, args, strict=False):
-        if isinstance(value, Tensor) and str(value.shape[-1]) == found[1]:
+        if isinstance(value, Tensor) and value.shape[-1] == wanted:
             n = len(value.shape)
             dims = ", ".join(map(str, (0, n - 1, *range(1, n - 1))))
             name = syntax.operand(part)
             return f"channels stand in front: write `{name}.permute({dims})` for `{name}`"
     return (
-        f"for this input make the layer with {found[2]} input channel"
-        f"{'' if found[2] == '1' else 's'}, or give it an input of {found[1]}"
+        f"for this input make the layer with {channels} input channel"
+        f"{'' if channels == 1 else 's'}, or give it an input of {wanted}"
     )
 
 
@@ -264,17 +263,16 @@ def _as_float(tree: syntax.Call, name: str, text: str) -> str:
     return ""
 
 
-def _linear(message: str) -> str:
-    found = _LINEAR.search(message)
-    if found is None:
+def _linear(weight: tuple[int, ...], given: tuple[int, ...]) -> str:
+    """For a layer whose input has other features; nothing for a weight that is no matrix."""
+    if len(weight) != 2:
         return ""
-    first, *sizes = (int(size) for size in found[3].rstrip(",").split(","))
-    if len(sizes) > 1 and prod(sizes) == int(found[2]):
+    if len(given) > 2 and prod(given[1:]) == weight[1]:
         return (
             f"flatten it first: `nn.Flatten()` before that layer, or `.flatten(1)`, gives "
-            f"({first}, {found[2]})"
+            f"({given[0]}, {weight[1]})"
         )
-    return f"for this input the layer is `nn.Linear({found[4]}, {found[1]})`"
+    return f"for this input the layer is `nn.Linear({given[-1]}, {weight[0]})`"
 
 
 def _product(tree: syntax.Call, args: list[Any], owner: syntax.Node | None, first: Any) -> str:
@@ -298,13 +296,11 @@ def _product(tree: syntax.Call, args: list[Any], owner: syntax.Node | None, firs
     return f"`{a}` has {x[1]} columns, so `{b}` needs {x[1]} rows, not {y[0]}"
 
 
-def _reshaped(message: str, call: str) -> str:
+def _reshaped(error: AutodiffError, call: str) -> str:
     """Shapes that fit; `call` is what stands before them."""
-    found = _NOT_RESHAPED.search(message)
-    if found is None:
+    if error.which != "E303 cannot-reshape-element-into":
         return ""
-    n = int(found[1])
-    wanted = [int(v) for v in re.findall(r"-?\d+", found[2])]
+    n, wanted = error.facts["total"], error.facts["size"]
     fitting = [d for d in range(1, min(n, 10_000) + 1) if n % d == 0]
     if not fitting or not wanted:
         return ""
@@ -326,8 +322,8 @@ def _parts(error: AutodiffError, tree: syntax.Call, args: list[Any]) -> None:
     ]
     error.amend(labels=(*error.diagnostic.labels, *labels[:4]))
     shapes = [tuple(v.shape) for v in args[0] if isinstance(v, Tensor)]
-    if error.message.startswith("cat along dim ") and len({len(s) for s in shapes}) == 1:
-        given = int(error.message.split()[3].rstrip(":"))
+    if error.which == "E302 cat-along-dim" and len({len(s) for s in shapes}) == 1:
+        given = error.facts["dim"]
         for dim in range(len(shapes[0])):
             rest = {s[:dim] + s[dim + 1 :] for s in shapes}
             if dim != given and len(rest) == 1:
@@ -342,14 +338,14 @@ def _named(part: syntax.Node) -> str:
 
 def _mark_dim(error: AutodiffError, tree: syntax.Call) -> None:
     """Put the caret under the dim that is out of range."""
-    found = _DIM.search(error.message)
-    if found is None:
+    if "dim" not in error.facts:
         return
+    dim = str(error.facts["dim"])
     places = [k.value for k in tree.keywords if k.name in ("dim", "axis", "dim0", "dim1", "dims")]
     for part in [*places, *tree.args]:
         inner = part.elements if isinstance(part, syntax.Tuple | syntax.List) else [part]
         for one in inner:
-            if one.span.text == found[1] and one.span.line == tree.span.line:
+            if one.span.text == dim and one.span.line == tree.span.line:
                 error.amend(span=one.span)
                 return
 

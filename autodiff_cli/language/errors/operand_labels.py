@@ -19,6 +19,7 @@ from ...source import Source
 from ..syntax import tree as syntax
 
 LONGEST_NAME = 30
+UNCLEAR = "E408 truth-tensor-elements"
 
 # How lower layers, which know no names, call a tensor; and the codes whose messages do.
 _SUBJECTS = {
@@ -33,7 +34,7 @@ def placed(error: AutodiffError, span: Any) -> AutodiffError:
     """Give an error a place when it has none."""
     if error.span is not None:
         return error
-    unclear = error.code == "E408" and error.message.startswith("the truth of")
+    unclear = error.which == UNCLEAR
     if unclear and type(span.source) is Source and "\n" not in span.text:
         text = span.text if re.fullmatch(r"[\w.]+", span.text) else f"({span.text})"
         helps = [f"reduce it: `{text}.any()` or `{text}.all()`"]
@@ -46,7 +47,7 @@ def placed(error: AutodiffError, span: Any) -> AutodiffError:
 
 def placed_choice(error: AutodiffError, tree: syntax.IfExp) -> AutodiffError:
     """For `x if x > 0 else 0` of a tensor: the choice that is made element by element."""
-    if error.diagnostic.span is tree.test.span and error.message.startswith("the truth of"):
+    if error.diagnostic.span is tree.test.span and error.which == UNCLEAR:
         parts = ", ".join(part.span.text for part in (tree.test, tree.body, tree.orelse))
         call = f"{'torch.' if STATE.python else ''}where({parts})"
         if "\n" not in call:
@@ -67,7 +68,7 @@ def _not_yet(error: AutodiffError, tree: syntax.Node, value: Any) -> AutodiffErr
         error.amend(helps=(f"it has {len(value)} items: write `{name}[0]` for `{name}`",))
     elif name and isinstance(value, Results):
         error.amend(helps=(several(name, value),))
-    elif name and error.message.startswith("the function "):
+    elif name and str(error.facts.get("0")).startswith("the function "):
         error.amend(helps=(f"call it: `{name}()`",))
     return error
 

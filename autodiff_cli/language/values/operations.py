@@ -420,15 +420,10 @@ def _items(value: Any) -> Any:
         return iter(value)
     except TypeError as error:
         words = str(error)
-    called = kind is MethodType or kind is UserFunction
-    raise fail(
-        "E208",
-        f"{kind_of(value)} cannot be iterated over",
-        help="call it: `()` after its name"
-        if called
-        else "loop over range(n), a list, a tuple or the rows of a tensor",
-        notes=(f"PyTorch: {words}",),
-    )
+    help = "loop over range(n), a list, a tuple or the rows of a tensor"
+    if kind is MethodType or kind is UserFunction:
+        help = "call it: `()` after its name"
+    raise fault("E208 cannot-iterate", kind_of(value), help, words)
 
 
 def _numbered(value: Any) -> Iterator[Any]:

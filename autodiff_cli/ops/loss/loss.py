@@ -9,13 +9,12 @@ import math
 
 import numpy as np
 
-from ...errors import fail, fault
+from ...errors import fault
 from ...graph.declare import Flag, Scalar, Tensor, Word, composite, function, pointwise
 from ...graph.dtypes import promote
 from ...graph.op import cast, known, value_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
-from ...graph.sizes import shape_text
 from ..kernels.losses import loss_function, loss_node, reduced, reduction_of
 from ..kernels.rules import NAMED_SLOPE, require_constant
 
@@ -54,13 +53,8 @@ def _difference(input, target):
 
 def _same_shape(name, input, target, other="target"):
     if input.shape != target.shape:
-        raise fail(
-            "E308",
-            f"`{name}` needs input and {other} of one shape, got {shape_text(input.shape)} "
-            f"and {shape_text(target.shape)}",
-            help="reshape or expand one of them",
-            raises="ValueError" if other == "target" else "",
-        )
+        raises = "ValueError" if other == "target" else ""
+        raise fault("E308 needs-one-shape", name, other, input, target, raises)
 
 
 @composite(
