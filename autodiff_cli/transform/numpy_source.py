@@ -179,9 +179,7 @@ class NumpySource(GraphSource):
         array = np.asarray(value_of(node))
         if not array.ndim:
             value = node.args[0] if node.weak and node.args else array[()]
-            if type(value) in (int, float, bool) or isinstance(value, np.generic):
-                return expression(number_text(np.float64(value) if type(value) is float else value))
-            return expression(number_text(array[()]))
+            return expression(number_text(np.float64(value) if type(value) is float else value))
         uniform = array.size > 1 and bool((array == array.flat[0]).all())
         if array.size <= INLINE or uniform:
             return expression(array_text(array))
@@ -267,9 +265,6 @@ def literal(value: Any, tree_of: Callable[[Any], Any]) -> Any:
         return expression(array_text(value))
     if kind is tuple or kind is list:
         return ast.Tuple([literal(part, tree_of) for part in value], ast.Load())
-    if kind is slice:
-        parts = [literal(part, tree_of) for part in (value.start, value.stop, value.step)]
-        return ast.Call(expression("slice"), parts, [])
     if isinstance(value, np.dtype):
         return expression(f"np.{value.name}".replace("np.bool", "np.bool_"))
     if kind is float or isinstance(value, np.generic):
@@ -328,7 +323,7 @@ def _folded(tree: Any) -> Any:
             first = node.values[0]
             empty = isinstance(first, ast.Tuple) and not first.elts
             if isinstance(node.op, ast.Or) and isinstance(first, ast.Tuple | ast.Constant):
-                return node.values[1] if empty or first == ast.Constant(None) else first
+                return node.values[1] if empty else first
             return node
 
     return Fold().visit(tree)
@@ -435,8 +430,6 @@ class Kernels:
         if name and getattr(np, name, None) is value:
             return expression(f"np.{name}")
         if isinstance(value, FunctionType | type) and module.startswith("autodiff_cli."):
-            if not module.startswith(("autodiff_cli.ops.", "autodiff_cli.graph.")):
-                raise NoText(f"{module}.{name}")
             return expression(self._helper(value, key))
         if callable(value) and module.partition(".")[0] in ("numpy", "scipy", "math", "itertools"):
             self.imports.add(f"import {module}")
@@ -497,13 +490,6 @@ class Kernels:
         last = code.co_varnames[: code.co_argcount][::-1]
         defaults = dict(zip(last, (function.__defaults__ or ())[::-1], strict=False))
         kernels = self
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and node.level:
-                package = function.__module__.split(".")[: -node.level]
-                module = import_module(
-                    ".".join([*package, *(node.module or "").split(".")]).rstrip(".")
-                )
-                known |= {a.asname or a.name: getattr(module, a.name) for a in node.names}
         given = enumerate(function.__defaults__ or ())
         known |= {f"default {i}": value for i, value in given}
         local = {
@@ -557,11 +543,9 @@ class Kernels:
                 match node:
                     case ast.Attribute(ast.Attribute(ast.Name("F"), key), "kernel"):
                         return kernels.value(getattr(F, key))
-                of_op = isinstance(node.value, ast.Name) and node.value.id == "op"
                 self.generic_visit(node)
-                if of_op and node.attr == "key":  # ops are their kernels here
-                    node.attr = "__name__"
-                return node.value if of_op and node.attr == "kernel" else node
+                of_op = isinstance(node.value, ast.Name) and node.value.id == "op"
+                return node.value if of_op and node.attr == "kernel" else node  # they are kernels
 
             def visit_arg(self, node: ast.arg) -> Any:
                 return ast.arg(node.arg)

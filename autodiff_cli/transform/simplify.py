@@ -120,7 +120,5 @@ def static_key(arg: Any, of_node: Callable[[Node], Any]) -> Any:
         return of_node(arg)
     if kind is tuple:
         return tuple([static_key(part, of_node) for part in arg])
-    if kind is slice:
-        return "slice", arg.start, arg.stop, arg.step
     # 1, 1.0 and True are equal and mean different things; so are 0.0 and -0.0
     return (kind, repr(arg)) if kind is float else (kind, arg)

@@ -142,10 +142,10 @@ class GraphSource:
         return self.names[node]
 
     def _call(self, thing: Any) -> Any:
-        raise NotImplementedError
+        """What computes a node."""
 
     def _write(self, thing: Any, call: Any) -> None:
-        raise NotImplementedError
+        """Add the lines of a node."""
 
 
 class TorchSource(GraphSource):
@@ -277,8 +277,6 @@ def literal(value: Any, names: dict[Any, str]) -> str:
         return "torch.nan" if math.isnan(value) else "torch.inf" if value > 0 else "-torch.inf"
     if isinstance(value, np.dtype):
         return f"torch.{value.name}"
-    if value is Ellipsis:
-        return "..."
     if kind is slice:
         parts = [literal(part, names) for part in (value.start, value.stop, value.step)]
         return f"slice({', '.join(parts)})"

@@ -184,6 +184,7 @@ def test_gradients_that_the_program_reads(cli):
     ("argv", "code", "words"),
     [
         (["-e", "x = [1, 2]; y = x * 2"], 3, ["E401", "(2,)", "autodiff jacobian"]),
+        (["-e", "x = [1, 2]; x * 2"], 3, ["E401", "`x * 2` has shape (2,)"]),
         (["-e", CUBIC, "--of", "x"], 3, ["E401"]),
         (["-e", CUBIC, "--of", "los"], 3, ["E201", "did you mean `loss`"]),
         (["-e", CUBIC, "--wrt", "d"], 3, ["E201"]),

@@ -243,6 +243,8 @@ def test_empty_tensors(cli):
         (["-e", "p = 2.0; y = p**2", "--wrt", "p.weight"], 3, ["E201", "p"]),
         (["-e", "x = const([1., 2.]); y = x * 2"], 3, ["E402"]),
         (["-e", "x = const([1., 2.]); y = x * 2", "--of", "y"], 3, ["E402", "`y`"]),
+        (["-e", "x = [1.]; c = [const([2.])]; y = x * c[0]", "--wrt", "c[0]"], 3, ["E402", "c[0]"]),
+        (["-e", "y = tensor([1.], requires_grad=True) * 2"], 3, ["E403", "`y`"]),
         (["-e", "x = zeros(4000, requires_grad=True); y = x*2"], 4, ["E505", "--force"]),
         (["-e", "x = [1, 2]; y = x @ [1, 2, 3]"], 3, ["error[E3"]),
         (["-e", "x = [1, 2"], 3, ["error[E1"]),

@@ -24,7 +24,7 @@ from autodiff_cli import session
 from autodiff_cli.cli.main import main
 from autodiff_cli.cli.streams import Environment
 from autodiff_cli.engine.rows.cluster import Cluster, connected
-from autodiff_cli.engine.rows.sources import FileSource, Picked, source_of
+from autodiff_cli.engine.rows.sources import Columns, FileSource, Picked, source_of
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.session import Options, Report
 from autodiff_cli.source import Source
@@ -714,6 +714,40 @@ def test_sources(folder: Path) -> None:
         np.save(folder / "Xs" / "9.npy", np.zeros((2, 4)))
         source_of(str(folder / "Xs"))
     os.remove(folder / "Xs" / "9.npy")
+
+
+def test_sources_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    h5py = pytest.importorskip("h5py")
+    for name, parts in (
+        ("two", {"a": np.ones(3), "b": np.ones(3)}),
+        ("text", {"a": np.array([b"x"])}),
+        ("large", {"a": np.array([1], np.uint64)}),
+    ):
+        with h5py.File(tmp_path / f"{name}.h5", "w") as file:
+            file.update(parts)
+    (tmp_path / "broken.h5").write_bytes(b"no")
+    zarr.save_array(str(tmp_path / "a.zarr"), np.ones(3))
+    monkeypatch.setitem(__import__("sys").modules, "zarr", None)
+    for name, key, said in (
+        ("two.h5", None, "two.h5 holds several arrays: a, b"),
+        ("two.h5", "c", "two.h5`: KeyError: "),
+        ("text.h5", None, "an array of |S1 is no kind of tensor"),
+        ("large.h5", None, "an array of uint64 is no kind of tensor"),
+        ("broken.h5", None, "broken.h5`: OSError: "),
+        ("a.zarr", None, "`zarr` is not installed"),
+    ):
+        with pytest.raises(AutodiffError) as caught:
+            source_of(str(tmp_path / name), key)
+        assert said in caught.value.message and caught.value.diagnostic.helps
+
+
+def test_columns_of_a_table_are_cut_along_both_axes() -> None:
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"a": [1, 2, 3], "b": [4.0, 5.0, 6.0]})
+    columns = Columns(table, (3, 2), np.dtype(float))
+    assert columns.at(1, 3).tolist() == [[2.0, 5.0], [3.0, 6.0]]
+    columns.axis = 1
+    assert columns.at(1, 2).tolist() == [[4.0], [5.0], [6.0]]
 
 
 def test_nothing_else_imports_dask(project: Path) -> None:

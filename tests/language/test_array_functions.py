@@ -339,6 +339,20 @@ def test_mistakes(call: Any, code: str, words: str) -> None:
     assert words in "\n".join(told)
 
 
+def test_a_long_graph_is_planned_at_its_second_call() -> None:
+    """y = a y + b x from 0, n times, is b x (1 - a ** n) / (1 - a)."""
+    function = ad.value_and_grad(
+        "y = 0.0\nfor i in range(2500): y = y * 0.999 + x * 0.5\nloss = sum(y)", wrt="x"
+    )
+    slope = 0.5 * (1 - 0.999**2500) / (1 - 0.999)
+    for call in range(4):
+        x = np.array([1.0, call])
+        loss, found = function(x=x)
+        assert loss == pytest.approx(slope * x.sum(), rel=1e-12)
+        np.testing.assert_allclose(found, [slope, slope], 1e-12)
+        assert recorded(function) == (call > 0)
+
+
 def test_other_shapes_later() -> None:
     function = ad.jacobian(NET, wrt="x")
     for _ in range(3):

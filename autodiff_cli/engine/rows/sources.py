@@ -61,7 +61,6 @@ class Source:
     def at(self, start: int, stop: int) -> Any:
         """A function without arguments that reads a part of the axis where it is called, or a task
         of Dask."""
-        raise NotImplementedError
 
 
 def _numbers(dtype: Any) -> np.dtype:

@@ -7,6 +7,7 @@ form their arrays are handed over. Running a program and replaying its plan is `
 from __future__ import annotations
 
 import sys
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -35,9 +36,9 @@ class Kind:
     slopes = True
     vector = ""
 
+    @abstractmethod
     def targets(self, out: Node, chosen: Chosen, vector: Vector) -> list[Node]:
         """The nodes that a call computes."""
-        raise AssertionError
 
     def answer(self, chosen: Blocks, arrays: list[np.ndarray]) -> Any:
         """What a call returns: by default a block for each variable."""

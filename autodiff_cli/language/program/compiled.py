@@ -122,12 +122,9 @@ class Compiled:
         self.aux = _names("aux", wishes.aux)
         self.vmap = _names("vmap", wishes.vmap)
         with own_state():
-            try:
-                self.tree = tree = parse(source)
-                STATE.python = self.python = syntax.has_import(tree)
-                self.block = compile_block(tree.body, Context(True))
-            except RecursionError:
-                raise fault("E108 program-nested-too-deeply") from None
+            self.tree = tree = parse(source)
+            STATE.python = self.python = syntax.has_import(tree)
+            self.block = compile_block(tree.body, Context(True))
         self.assigned = module_names(tree)
         called = {id(node.func) for node in syntax.walk(tree) if isinstance(node, syntax.Call)}
         names = (node for node in syntax.walk(tree) if isinstance(node, syntax.Name))
