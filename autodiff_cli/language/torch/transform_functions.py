@@ -194,7 +194,7 @@ def _inputs(value: Any) -> Any:
     return _operand(value)
 
 
-def _strategy(value: Any, vectorize: Any, hint: str = "") -> str:
+def _strategy(value: Any, vectorize: Any, create_graph: Any, hint: str = "") -> str:
     """`forward-mode`; `reverse-mode`, row by row, or `vectorized`."""
     if value not in ("reverse-mode", "forward-mode"):
         raise refused(
@@ -204,6 +204,8 @@ def _strategy(value: Any, vectorize: Any, hint: str = "") -> str:
             "`reverse-mode` or `forward-mode`",
             "AssertionError",
         )
+    if value == "forward-mode" and truth(create_graph):
+        raise fault("E205 forward-mode-strategy-does")
     if truth(vectorize):
         return "vectorized" if value == "reverse-mode" else str(value)
     if value == "forward-mode":
@@ -230,9 +232,7 @@ def _functional_jacobian(
     vectorize: Any = False,
     strategy: Any = "reverse-mode",
 ) -> Any:
-    kind = _strategy(strategy, vectorize, _HINT)
-    if kind == "forward-mode" and truth(create_graph):
-        raise fault("E205 forward-mode-strategy-does")
+    kind = _strategy(strategy, vectorize, create_graph, _HINT)
     _check_strict("jacobian", strict, vectorize)
     call = _function("jacobian", func)
     return functional.jacobian(call, _inputs(inputs), truth(create_graph), truth(strict), kind)
@@ -248,7 +248,7 @@ def _functional_hessian(
 ) -> Any:
     _check_strict("hessian", strict, vectorize)
     call, values = _function("hessian", func), _inputs(inputs)
-    kind = _strategy(outer_jacobian_strategy, vectorize)
+    kind = _strategy(outer_jacobian_strategy, vectorize, create_graph)
     return functional.hessian(call, values, truth(create_graph), truth(strict), kind)
 
 
