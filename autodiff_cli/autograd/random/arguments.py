@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import AutodiffError, fail, fault
+from ...errors import fault
 from ...graph.sizes import FITTING, check_size
 from ...graph.state import STATE
 
@@ -17,19 +17,13 @@ DType = np.dtype | type
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 
-def wrong_argument(message: str, help: str, raises: str = "") -> AutodiffError:
-    return fail("E205", message, help=help, raises=raises)
-
-
 def seed_number(seed: object) -> int:
     try:
         number = int(seed) if isinstance(seed, float) else operator.index(seed)  # type: ignore[arg-type]  # what index refuses is caught
     except (TypeError, ValueError, OverflowError):
-        raise wrong_argument(
-            f"a seed is a whole number, not {seed!r:.60}", "torch.manual_seed(0)"
-        ) from None
+        raise fault("E205 seed-whole-number", seed) from None
     if not INT64_MIN <= number < 1 << 64:
-        raise wrong_argument("a seed lies between -2**63 and 2**64 - 1", "torch.manual_seed(0)")
+        raise fault("E205 seed-lies-between")
     return number % (1 << 64)
 
 
@@ -37,13 +31,9 @@ def whole_number(value: object, name: str) -> int:
     try:
         number = operator.index(value)  # type: ignore[arg-type]  # what index refuses is caught
     except TypeError:
-        raise wrong_argument(
-            f"{name} must be a whole number, not {value!r:.60}", "a number such as 10"
-        ) from None
+        raise fault("E205 must-whole-number", name, value) from None
     if not INT64_MIN <= number <= INT64_MAX:
-        raise wrong_argument(
-            f"{name}: {str(number)[:40]} does not fit 64 bits", "a number such as 10"
-        )
+        raise fault("E205 does-not-fit-bits", name, str(number))
     return number
 
 
@@ -53,7 +43,7 @@ def checked_size(shape: Shape, kind: DType = np.float32) -> tuple[int, ...]:
     entries = shape if isinstance(shape, Sequence) else (shape,)
     size = tuple(whole_number(length, "a size") for length in entries)
     if any(length < 0 for length in size):
-        raise fail("E309", f"a tensor cannot have the shape {size}", help="sizes from 0 on")
+        raise fault("E309 tensor-cannot-shape", size)
     check_size(size, np.dtype(kind))
     if STATE.observer is not None:
         STATE.observer.draws(FITTING[size])
@@ -80,16 +70,12 @@ def representable_bounds(start: int, stop: int, kind: np.dtype) -> tuple[int, in
     """Bounds moved inwards so that no result rounds out of [start, stop) in a float dtype."""
     digits = np.finfo(kind).nmant + 1
     if not float(np.finfo(kind).min) <= start <= stop - 1 <= float(np.finfo(kind).max):
-        raise wrong_argument(
-            f"the range from {start} to {stop} does not fit {kind.name}", "torch.float64"
-        )
+        raise fault("E205 range-does-not-fit", start, stop, kind)
     above, below = int(kind.type(start + 1)), int(kind.type(stop - 1))
     if above < start:
         start = above + (1 << (abs(start + 1).bit_length() - digits))
     if below >= stop:
         stop = below - (1 << (abs(stop - 1).bit_length() - digits))
     if start >= stop:
-        raise wrong_argument(
-            f"no {kind.name} lies between {start} and {stop}", "dtype=torch.float64"
-        )
+        raise fault("E205 none-lies-between", kind, start, stop)
     return start, stop

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ...errors import fault
-from .arguments import DType, Shape, checked_size, floating_dtype, wrong_argument
+from .arguments import DType, Shape, checked_size, floating_dtype
 from .stream import Generator
 
 MAX_ROUNDS = 10_000  # of rejection sampling, each over the whole tensor
@@ -51,9 +51,7 @@ def init_trunc_normal(
     uniforms. E506 when an unlikely interval needs too many rounds."""
     kind = floating_dtype(dtype, "trunc_normal_")
     if not (std > 0 and a <= b):
-        raise wrong_argument(
-            f"trunc_normal_ needs std > 0 and a <= b, not {std}, {a}, {b}", "std=0.02"
-        )
+        raise fault("E205 trunc_normal-needs-std", std, a, b)
     inside = math.erf((b - mean) / std / math.sqrt(2.0)) - math.erf(
         (a - mean) / std / math.sqrt(2.0)
     )

@@ -25,7 +25,6 @@ from .arguments import (
     largest_integer,
     representable_bounds,
     whole_number,
-    wrong_argument,
 )
 from .arithmetic import Uniforms, cast_quietly, filled, fused, poisson_count, swapped, weak
 from .words import DEFAULT_SEED as DEFAULT_SEED
@@ -56,9 +55,7 @@ class Generator(Words):
         if not low <= high:
             raise fault("E205 uniform-bounds", low, high)
         if not high - low <= limit:
-            raise wrong_argument(
-                f"uniform_: the range from {low} to {high} overflows", "uniform_(-1, 1)"
-            )
+            raise fault("E205 uniform-range-overflows", low, high)
         work = kind if kind == np.float64 else np.dtype(np.float32)
         start, stop = work.type(low), work.type(high)
         draw = self._float64 if work == np.float64 else self._float32
@@ -192,11 +189,9 @@ class Generator(Words):
         if kind.kind == "f":
             start, stop = representable_bounds(start, stop, kind)
         elif start < np.iinfo(kind).min if kind != np.bool_ else start < 0:
-            raise wrong_argument(f"low={start} does not fit {kind.name}", "dtype=torch.int64")
+            raise fault("E205 low-does-not-fit", start, kind)
         elif stop - 1 > largest:
-            raise wrong_argument(
-                f"high - 1 = {stop - 1} does not fit {kind.name}", "dtype=torch.int64"
-            )
+            raise fault("E205 high-does-not-fit", kind, stop - 1)
         return self._modulo(shape, kind, stop - start, start, stop - start >= WIDE_RANGE)
 
     def _modulo(self, shape: Shape, kind: np.dtype, span: int, base: int, wide: bool) -> np.ndarray:
@@ -365,9 +360,7 @@ class Generator(Words):
     def rrelu(self, values: np.ndarray, lower: float = 1 / 8, upper: float = 1 / 3) -> np.ndarray:
         """The slopes of `F.rrelu` in training: drawn where `values` <= 0, 1 elsewhere."""
         if not lower <= upper:
-            raise wrong_argument(
-                f"rrelu needs lower <= upper, not {lower} and {upper}", "F.rrelu(x)", "RuntimeError"
-            )
+            raise fault("E205 rrelu-needs-lower-upper", lower, upper)
         noise = np.ones(values.shape, floating_dtype(values.dtype, "rrelu"))
         below = values <= 0
         noise[below] = self.uniform(int(below.sum()), np.float64, lower, upper)

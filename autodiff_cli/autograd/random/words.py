@@ -12,7 +12,7 @@ import numpy as np
 
 from ...errors import fault
 from ...graph.state import STATE
-from .arguments import seed_number, wrong_argument
+from .arguments import seed_number
 
 if TYPE_CHECKING:
     from numpy.random import MT19937
@@ -62,9 +62,7 @@ class Words:
 
     def set_state(self, state: GeneratorState) -> Self:
         if not isinstance(state, GeneratorState):
-            raise wrong_argument(
-                "set_state takes what get_state returned", "state = torch.get_rng_state()"
-            )
+            raise fault("E205 set_state-takes-what")
         self._seed, words, self._kept = state
         self._twister().state = words
         return self

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...autograd.storage import without_history
 from ...autograd.tensor import Tensor
-from ...errors import fail, fault, refused
+from ...errors import fault, refused
 from ...graph.registry import F
 from ...graph.sizes import shape_text
 from ..values.dialect import kind_of
@@ -128,12 +128,7 @@ def _stacked(states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
         tensors = [state[name] for state in states if name in state]
         shapes = {t.shape for t in tensors}
         if len(tensors) != len(states) or len(shapes) > 1:
-            raise fail(
-                "E308",
-                f"`stack_module_state`: `{name}` has shapes "
-                f"{', '.join(shape_text(s) for s in sorted(shapes))}",
-                help="the models must have the same layers",
-            )
+            raise fault("E308 has-shapes", name, ", ".join(shape_text(s) for s in sorted(shapes)))
         if len({t.requires_grad for t in tensors}) > 1:
             raise fault("E205 stack_module_state-needs-one-requires_grad", name=name)
         stacked = Tensor(F.stack(tuple(without_history(t.node) for t in tensors), 0))

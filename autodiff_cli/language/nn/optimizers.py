@@ -16,7 +16,7 @@ from ...autograd.optim import rules
 from ...autograd.optim.rules import real
 from ...autograd.tensor import GradSlot, Tensor
 from ...engine.evaluate import evaluate, release
-from ...errors import fail, fault
+from ...errors import fault
 from ...graph.node import Node
 from ...graph.op import constant, value_of
 from ...graph.registry import F
@@ -88,12 +88,7 @@ def add_group(self: Object, param_group: Any) -> None:
     param_group["params"] = params
     for name, value in self.fields["defaults"].items():
         if param_group.setdefault(name, value) is NEEDED:
-            raise fail(
-                "E205",
-                f"parameter group didn't specify a value of required optimization parameter {name}",
-                help=f"give `{name}`",
-                raises="ValueError",
-            )
+            raise fault("E205 parameter-group-didn-t", name)
     self.fields["param_groups"].append(param_group)
 
 

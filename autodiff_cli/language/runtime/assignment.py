@@ -332,8 +332,7 @@ def _assign_name(
 
 def overridden(name: str, value: Any) -> Any:
     """What `-D name=...` puts in place of a value: it stays the leaf, constant or number it was."""
-    make = STATE.overrides.pop(name)
-    return make(value)
+    return STATE.overrides.pop(name)(value)
 
 
 def compile_annotated(tree: syntax.AnnAssign, context: Context) -> RunStatement:

@@ -20,7 +20,7 @@ from ...autograd.reverse import Pass
 from ...autograd.tensor import Array, GradSlot, Tensor, as_array
 from ...autograd.transform_levels import level_of
 from ...autograd.views import base_of, first_place, single
-from ...errors import AutodiffError, fail, fault, refused
+from ...errors import AutodiffError, fail, fault
 from ...graph.dtypes import SCALAR_TYPES, is_float
 from ...graph.node import Node
 from ...graph.op import LEAF, OUTPUT, Op, cast, constant, known, number, value_of
@@ -307,8 +307,7 @@ def _set_tensor_attribute(tensor: Tensor, name: str, new: Any) -> None:
         if new is not None and not isinstance(new, Tensor):
             raise fault("E208 gradient-assigned-tensor-none", kind_of(new), type_name(new))
         if new is tensor:
-            words = "can't assign Variable as its own grad"
-            raise refused("E205", "a tensor cannot be its own gradient", words, "`x.clone()`")
+            raise fault("E205 own-gradient")
         tensor.grad = new
     elif name == "data":
         if not isinstance(new, Tensor):
@@ -432,13 +431,8 @@ def _register_hook(tensor: Tensor, hook: Any) -> Any:
             raise fault("E208 hook-returns-tensor-none", kind_of(replaced), type(replaced).__name__)
         name = getattr(hook, "name", "hook")
         if replaced.dtype != g.dtype:
-            raise refused(
-                "E307",
-                f"the hook returned {replaced.dtype.name} for a gradient of {g.dtype.name}",
-                f"hook '{name}' has changed the type of value (was {_type(given)} got "
-                f"{_type(replaced)})",
-                "return a gradient of the same dtype",
-            )
+            types = _type(given), _type(replaced)
+            raise fault("E307 hook-changed-dtype", replaced, g, name, types[0], types[1])
         if replaced.shape != g.shape:
             raise fault(
                 "E308 hook-returned-shape-gradient-shape", replaced=replaced, g=g, name=name

@@ -12,7 +12,7 @@ from typing import Any
 from ...autograd import calls
 from ...autograd.forward import moves
 from ...autograd.tensor import Tensor
-from ...errors import AutodiffError, fail, fault, refused
+from ...errors import AutodiffError, fail, fault
 from ...graph.op import cast
 from ...graph.params import NUMBERS, BindError
 from ...graph.state import STATE
@@ -360,13 +360,7 @@ def written(name: str, found: Any, out: Any) -> Any:
     if STATE.dual and (moves(found.node) or moves(out.node)):
         raise fault("E404 out-moves", name)
     if STATE.grad and (found.requires_grad or out.requires_grad):
-        words = "functions with out=... arguments don't support automatic differentiation"
-        raise fail(
-            "E404",
-            words,
-            help="assign the result to a name",
-            notes=(f"PyTorch: {name}(): {words}, but one of the arguments requires grad.",),
-        )
+        raise fault("E404 out-records-nothing", name)
     calls.check_storable(f"{name}()", found.dtype, out)
     if tuple(out.shape) == tuple(found.shape):
         out.write(found.node, found.node)
@@ -376,16 +370,12 @@ def written(name: str, found: Any, out: Any) -> Any:
     return out
 
 
-_DETACHED = "`x.detach()` has none"
-
-
 def check_resizable(tensor: Tensor) -> None:
     """E203 for another shape of a tensor whose memory others look at, E411 of a variable."""
     tensor.settle()
     shared = tensor.storage is not None and (tensor.steps or getrefcount(tensor.storage) > 2)
     if tensor.requires_grad and not STATE.inference:
-        words = "cannot resize variables that require grad"
-        raise refused("E411", "another shape is for tensors without gradients", words, _DETACHED)
+        raise fault("E411 another-shape")
     if shared:
         raise fault("E203 resize-tensors-their-own")
 

@@ -90,12 +90,8 @@ def instance_binary(symbol: str, left: Any, right: Any, in_place: bool = False) 
     try:
         return function(left, right)
     except TypeError as error:
-        raise fail(
-            "E208",
-            f"`{symbol}` cannot combine {kind_of(left)} and {kind_of(right)}",
-            help=f"define `__{function.__name__.strip('_')}__`",
-            notes=(f"PyTorch: {error}",),
-        ) from None
+        kinds, name = (kind_of(left), kind_of(right)), function.__name__.strip("_")
+        raise fault("E208 cannot-combine", symbol, name, error, kinds[0], kinds[1]) from None
 
 
 def tensor_binary(symbol: str, left: Any, right: Any) -> Any:

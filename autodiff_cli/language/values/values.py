@@ -7,6 +7,7 @@ range, numpy.dtype and the classes here. Nothing else ever reaches a program.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from math import prod
 from types import MethodType
 from typing import Any
 
@@ -35,10 +36,7 @@ class Size(tuple):
 
     def numel(self) -> int:
         """Number of elements."""
-        n = 1
-        for size in self:
-            n *= size
-        return n
+        return prod(self)
 
 
 # Ops whose numbers are tensors to PyTorch.
