@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import Label, fail, fault, refused
+from ..errors import Label, fail, fault
 from ..graph.node import Node
 from ..graph.op import LEAF, cast
 from ..graph.registry import F
@@ -54,8 +54,7 @@ def backward(
     if STATE.levels:
         raise fault("E411 backward-cannot-called-inside")
     if inputs is not None and not inputs:
-        words = "`inputs` argument to `backward()` cannot be empty."
-        raise refused("E205", "`backward` got no inputs", words, "leave `inputs` out")
+        raise fault("E205 got-no-inputs")
     for attempt in STATE.attempts:
         attempt(tensors)
     retain = create_graph if retain_graph is None else retain_graph
@@ -108,8 +107,7 @@ def accumulate(node: Node, accumulator: AccumulateGrad, g: Node, create_graph: b
         accumulator.grad = _laid_out(accumulator.grad, node, create_graph)
     told = [hook() for hook in list(accumulator.hooks.values())]
     if any(told):
-        words = "Tensor post accumulate grad hooks should return None."
-        raise refused("E208", "a hook after accumulation returns something", words, "return None")
+        raise fault("E208 hook-after-accumulation-returns")
     for after in list(attached.after.values()) if attached else ():
         after([], [accumulator.grad.node if same and accumulator.grad else g])
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...autograd import calls
 from ...autograd.tensor import Array, Tensor
-from ...errors import AutodiffError, fail, fault, refused
+from ...errors import AutodiffError, fail, fault
 from ...graph.dtypes import BOOL, FLOAT16, FLOAT32, FLOAT64
 from ...graph.params import BindError, check_device, to_int, to_scalar, type_name
 from ...graph.state import STATE
@@ -121,15 +121,12 @@ def _sum(*args: Any, **kwargs: Any) -> Any:
     if not STATE.python and _tensor_argument(args[:1]) and not mixed:
         return calls.call("sum", args, kwargs)
     if not args:
-        words = "sum() takes at least 1 positional argument (0 given)"
-        raise refused("E205", "`sum` misses its argument", words, "`sum(x)`", "TypeError")
+        raise fault("E205 misses-argument")
     if len(args) + len(kwargs) > 2:
-        words = f"sum() takes at most 2 arguments ({len(args) + len(kwargs)} given)"
-        raise refused("E205", words, words, "`sum(x)` or `sum(x, 0)`", "TypeError")
+        raise fault("E205 sum-takes-at-most", len(args) + len(kwargs))
     _check_keywords("sum", kwargs, "start")
     if isinstance([*args[1:], *kwargs.values(), 0][0], str):
-        words = "sum() can't sum strings [use ''.join(seq) instead]"
-        raise refused("E208", words, words, "write `''.join(words)`", "TypeError")
+        raise fault("E208 sum-can-t-sum")
     return _python_sum(*args, **kwargs)
 
 
@@ -137,8 +134,7 @@ def _check_keywords(name: str, given: dict[str, Any], *known: str) -> None:
     """E205 for a keyword that Python's function does not have, as `dim` of `sum`."""
     for other in given:
         if other not in known:
-            words = f"'{other}' is an invalid keyword argument for {name}()"
-            raise refused("E205", words, words, f"write `torch.{name}`", "TypeError")
+            raise fault("E205 invalid-keyword-argument", other, name)
 
 
 def _mixed_shapes(values: list[Any]) -> bool:
@@ -162,11 +158,9 @@ def _extreme(name: str, symbol: str) -> Callable[..., Any]:
                 return calls.call("maximum" if name == "max" else "minimum", args, kwargs)
             return calls.call(name, args, kwargs)
         if "default" in kwargs and len(args) > 1:
-            words = f"Cannot specify a default for {name}() with multiple positional arguments"
-            raise fail("E208", words, help="give one list, or no default")
+            raise fault("E208 cannot-specify-default-multiple", name)
         if not args:
-            words = f"{name} expected at least 1 argument, got 0"
-            raise refused("E205", words, words, "give a list, or values", "TypeError")
+            raise fault("E205 expected-at-least-argument", name)
         values = items_of(args[0]) if len(args) == 1 else list(args)
         if not values:
             if "default" in kwargs:
@@ -352,8 +346,7 @@ def _dir(value: Any) -> list[str]:
         return sorted(items_of(call_value(method, [], {})))
     if isinstance(value, Object) and not any(base.fixed for base in value.cls.line[:-1]):
         return sorted({*value.fields, *value.cls.flat})
-    known = "dir() knows only the names of a program's own classes and their objects"
-    raise fail("E203", known, help=f"leave it out for {kind_of(value)}")
+    raise fault("E203 dir-knows-only-names", kind_of(value))
 
 
 def _type(value: Any, *parts: Any) -> Any:

@@ -73,8 +73,7 @@ class Enumeration(UserClass):
 
     def __contains__(cls, value: Any) -> bool:
         if not isinstance(value, Object):
-            words = f"unsupported operand type(s) for 'in': '{type(value).__name__}' and 'EnumType'"
-            raise fail("E208", words, help="compare it with the values of the members")
+            raise fault("E208 unsupported-operand-type-s-2", type(value).__name__)
         return isinstance(value, cls)
 
     def get_item(cls, key: Any) -> Any:
@@ -118,8 +117,7 @@ def _member(cls: Any, name: str | None, value: Any) -> Any:
     args = value if isinstance(value, tuple) else (value,)
     member = call_value(bind(cls.flat["__new__"], None, cls), [cls, *args], {})
     if not isinstance(member, cls):
-        words = f"'{type(member).__name__}' object has no attribute '_value_'"
-        raise fail("E207", words, help=f"return a value of {cls.name} from `__new__`")
+        raise fault("E207 object-has-no-attribute", type(member).__name__, cls.name)
     member.fields.setdefault("_value_", value if cls.layout is object else plain(member))
     member.fields.update(name=name, _name_=name, value=member.fields["_value_"])
     init = cls.flat["__init__"]
@@ -127,16 +125,14 @@ def _member(cls: Any, name: str | None, value: Any) -> Any:
         call_value(init, [member, *args], {})
     kind = type(member.fields["value"])
     if FLAG in cls.line and not issubclass(kind, int):
-        words = f"unsupported operand type(s) for |=: 'int' and '{kind.__name__}'"
-        raise fail("E208", words, help="flags are whole numbers")
+        raise fault("E208 unsupported-operand-type-s", kind.__name__)
     return member
 
 
 def _enumeration(cls: Any) -> Any:
     for base in cls.line[1:]:
         if getattr(base, "members", None):
-            words = f"<enum {cls.name!r}> cannot extend {Enumeration.describe(base)}"
-            raise fail("E208", words, help="list all members in one class")
+            raise fault("E208 enum-cannot-extend", cls.name, Enumeration.describe(base))
     cls.members = {}
     for name, value in list(cls.names.items()):
         described = hasattr(type(value), "__get__") or isinstance(value, Callee | UserClass)

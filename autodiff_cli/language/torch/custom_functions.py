@@ -13,7 +13,7 @@ from ...autograd.reverse import zeros_like
 from ...autograd.tensor import Tensor
 from ...autograd.transform_levels import Opened
 from ...autograd.views import base_of
-from ...errors import fault, refused
+from ...errors import fault
 from ...graph.dtypes import is_float
 from ...graph.kinds import Kind
 from ...graph.node import Node, tick
@@ -342,8 +342,7 @@ def _in_order(
     before = context + (function is not forward)
     for name in kwargs:
         if name not in params.positional:
-            words = f"forward() got an unexpected keyword argument '{name}'"
-            raise refused("E205", words, words, "let it be a positional parameter", "TypeError")
+            raise fault("E205 forward-got-unexpected-keyword", name)
     params.bind(function, [None] * before + list(args), kwargs, bound)
     rest = () if params.rest is None else bound[params.rest]
     return (*[bound[name] for name in params.positional[before:]], *rest)

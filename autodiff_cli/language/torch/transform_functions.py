@@ -305,8 +305,7 @@ def _gradcheck(
     columns = duals.columns if truth(options.get("check_forward_ad", False)) else None
     backward = truth(options.get("check_backward_ad", True))
     if columns is None and not backward:
-        words = "Expected at least one of check_forward_ad or check_backward_ad to be True"
-        raise refused("E205", words, words, "leave check_backward_ad out", "AssertionError")
+        raise fault("E205 expected-at-least-one")
     return gradcheck.holds(
         lambda: gradcheck.gradcheck(call, values, tolerance, "gradcheck", columns, backward),
         truth(raise_exception),

@@ -138,8 +138,7 @@ def make_iterator(value: Any, *sentinel: Any) -> Any:
     if method is not None:
         found = call_value(method, [], {})
         if not has(found, "__next__"):
-            words = f"iter() returned non-iterator of type '{type(found).__name__}'"
-            raise fail("E208", words, help="return iter(...) of a list, or define `__next__`")
+            raise fault("E208 iter-returned-non-iterator-type", type(found).__name__)
         return found
     return Lazy(f"{type(value).__name__}_iterator", iterate(value))
 

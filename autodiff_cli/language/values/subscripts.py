@@ -131,9 +131,7 @@ def plain_key(key: Any) -> Any:
     if isinstance(key, slice):
         step = slice_part(key.step)
         if step == 0:
-            words = "slice step cannot be zero"
-            raise fail("E208", words, help="leave the step out", raises="ValueError",
-                       notes=(f"PyTorch: {words}",))  # fmt: skip
+            raise fault("E208 slice-step-cannot-be")
         return slice(slice_part(key.start), slice_part(key.stop), step)
     return _position(key)
 

@@ -277,8 +277,7 @@ def _pairs(y, x, dx, dim, name):
     if not y.shape:
         raise fault("E308 needs-least-dim", name)
     if x is not None and dx is not None:
-        what = f"`{name}` takes `x` or `dx`, not both"
-        raise fail("E205", what, help="leave one of them out", raises="TypeError")
+        raise fault("E205 takes-or-not-both", name)
     later, earlier = _neighbours(y, dim)
     both = F.add(earlier, later)
     return both if x is None else F.mul(_steps(y, x, dim), both)
