@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from .source import Span
 
@@ -90,13 +90,9 @@ class Diagnostic:
         return {"6": Exit.NO, "9": Exit.INTERNAL}.get(phase, Exit.EVALUATION)
 
 
-class Words(NamedTuple):
-    """What PyTorch or Python say, with blanks, and the name of their exception or nothing; where
-    facts are as in `when`."""
-
-    text: str
-    kind: str = ""
-    when: tuple[tuple[str, str], ...] = ()
+# What PyTorch or Python say, with blanks, the name of their exception or nothing, and the texts
+# that facts must have for it.
+Words = tuple[str, str, list[tuple[str, str]]]
 
 
 class AutodiffError(Exception):
@@ -113,7 +109,7 @@ class AutodiffError(Exception):
     within = False
     which = ""
     facts: Mapping[str, Any] = {}
-    words: tuple[Words, ...] = ()
+    words: Sequence[Words] = ()
     given: tuple[object, ...] | None = None  # what the exception of an `assert` holds
 
     def __init__(self, diagnostic: Diagnostic):
@@ -185,7 +181,7 @@ def fail(
         Diagnostic(code, message, span, label, labels, notes, helps, raises=raises)
     )
     if said:
-        error.words = (Words(said.replace("{", "{{").replace("}", "}}")),)
+        error.words = [(said.replace("{", "{{").replace("}", "}}"), "", [])]
     return error
 
 
@@ -202,16 +198,6 @@ def kinds() -> dict[str, str]:
     return dict(heading.split() for heading in headings)
 
 
-class Fault(NamedTuple):
-    """A block of `faults.txt`: the message, the lines below it by what they are, the names of the
-    blanks in the order of the text, and what others say."""
-
-    message: str
-    lines: list[tuple[str, str]]
-    names: list[str]
-    words: tuple[Words, ...]
-
-
 def _blanks(text: str) -> list[str]:
     from string import Formatter
 
@@ -225,8 +211,9 @@ def faults() -> dict[str, list[str]]:
 
 
 @cache
-def worded(which: str) -> Fault:
-    """A block of `faults.txt`."""
+def worded(which: str) -> tuple[str, list[tuple[str, str]], list[str], list[Words]]:
+    """A block of `faults.txt`: the message, the lines below it by what they are, the names of the
+    blanks in the order of the text, and what others say."""
     message, *more = faults()[which]
     lines, words, fields = [], [], _blanks(message)
     for line in more:
@@ -234,15 +221,15 @@ def worded(which: str) -> Fault:
         part, _, options = head.partition(" ")
         if part == "said":
             kind, _, conditions = options.partition("if ")
-            when = [tuple(c.split("=")) for c in conditions.split(", ") if c]
-            words.append(Words(text, kind.strip(), tuple(when)))  # type: ignore[arg-type]  # pairs
+            when = [c.partition("=")[::2] for c in conditions.split(", ") if c]
+            words.append((text, kind.strip(), when))
             fields += [fact for fact, _ in when]
             fields += text.split()[1:] if text.startswith("@") else _blanks(text)
         else:
             lines.append((part, text))
             fields += _blanks(text)
     names = dict.fromkeys(re.split(r"[.:\[]", field)[0] for field in fields)
-    return Fault(message, lines, list(names), tuple(words))
+    return message, lines, list(names), words
 
 
 def fault(

@@ -39,7 +39,7 @@ def test_each_is_raised_with_the_facts_it_names(project: Path) -> None:
     calls = raised(project)
     assert set(calls) == set(faults())
     for which in faults():
-        names = worded(which).names
+        _, _, names, _ = worded(which)
         for call in calls[which]:
             given = [getattr(fact, "id", "") for fact in call.args[1:]]
             keywords = {str(k.arg) for k in call.keywords} - {"span", "labels", "index"}
@@ -56,9 +56,9 @@ def test_form() -> None:
         assert "E" + which[1:4] in kinds() and which[4] == " ", which
         assert not message.endswith(".")
         assert {what for what, _ in rest} <= {"help", "note", "label", "raises"}
-        facts = [re.split(r"[.:]", fact)[0] for one in words for fact, _ in one.when]
+        facts = [re.split(r"[.:]", fact)[0] for _, _, when in words for fact, _ in when]
         assert set(facts) <= set(names), which
-        assert all(not one.kind or one.kind in EXCEPTIONS for one in words), which
+        assert all(not kind or kind in EXCEPTIONS for _, kind, _ in words), which
     assert list(faults()) == sorted(faults())
 
 

@@ -205,10 +205,10 @@ def _filled(text: str, facts: Mapping[str, Any]) -> str:
 
 def said(error: AutodiffError) -> tuple[str, str] | None:
     """The message, and the name of the exception or ""; None when nothing is known."""
-    for one in error.words:
+    for words, kind, when in error.words:
         try:
-            if all(_holds(condition, error.facts) for condition in one.when):
-                return _filled(one.text, error.facts), one.kind
+            if all(_holds(condition, error.facts) for condition in when):
+                return _filled(words, error.facts), kind
         except LookupError:  # words that are not for a fact of this kind
             continue
     return None
