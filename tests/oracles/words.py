@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,9 +24,25 @@ FIXTURE = FIXTURES / "words.json.gz"
 NATIVE = Path(__file__).with_name("native_errors.txt")
 
 
+# Words of newer versions of Python and NumPy, and those that stand for them here.
+NEWER = {
+    r"cannot use '\w+' as a (?:set element|dict key) \((.*)\)$": r"\1",
+    r"(too many values to unpack \(expected \d+), got \d+\)$": r"\1)",
+    r"(non-default argument '\w+' follows default argument) '\w+'$": r"\1",
+    r"type dtype\('(\w+)'\) not compatible with finfo$": r"type <class 'numpy.\1'> not inexact",
+}
+
+
 def said(error: AutodiffError) -> str:
     """All that is said of an error."""
-    return render(error.diagnostic, "full", False, 100, unicode=False)
+    return same_words(render(error.diagnostic, "full", False, 100, unicode=False))
+
+
+def same_words(text: str) -> str:
+    """A text in the words of Python 3.11 and NumPy 2.4."""
+    for newer, older in NEWER.items():
+        text = re.sub(newer, older, text, flags=re.MULTILINE)
+    return text
 
 
 def wrong() -> Iterator[tuple[str, str]]:

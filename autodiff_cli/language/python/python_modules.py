@@ -254,6 +254,8 @@ def _annotated(name: str, source: Any) -> Any:
 
     def matches(value: Any) -> bool:
         of_tensors = kind.__name__ in _OF_TENSORS
+        if type(value) is slice and kind is collections.abc.Hashable:  # it is from Python 3.12 on
+            return False
         return of_tensors if isinstance(value, Tensor) else isinstance(value, kind)
 
     return found and _Kind("object", matches, lambda *args, **kwargs: None)

@@ -143,7 +143,7 @@ def dict_key(key: Any, span: Any = None) -> Any:
             dict_key(part, span)
     elif isinstance(key, Tensor) and key.tag == "number":
         return key.item()
-    elif type(key).__hash__ is None:
+    elif type(key).__hash__ is None or type(key) is slice:  # from Python 3.12 on slices have one
         raise fail(
             "E208",
             f"{kind_of(key)} cannot be a key",
