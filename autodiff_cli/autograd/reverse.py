@@ -251,7 +251,7 @@ class Pass:
             self._give_output(parent, index, g)
         elif marks is not None and marks.context is not None:
             function_hooks.visit(self, node, g)
-        elif STATE.grad and "slope has a name" in op.properties:
+        elif self.create_graph and "slope has a name" in op.properties:
             for x, gx in self.apart(node, g).items():
                 self.give(x, _named_slope(node, x, gx, g))
         else:

@@ -42,10 +42,12 @@ def evaluate(targets: list[Node], last: bool = False) -> None:
     order, outside = plan(targets)
     if not order:
         return
-    elements = 0
+    elements = len(order)
     for node in order:
-        size = prod(node.shape) if node.shape else 1
-        elements += size
+        if not node.shape:
+            continue
+        size = prod(node.shape)
+        elements += size - 1
         if size >= FUSE_FROM:
             kind = node.op.kind
             if kind in FUSED or is_cut(node) or (kind is CONTRACTION and blas.MANAGED):
@@ -160,7 +162,7 @@ def _placed(node: Node) -> Any:
 
 def _run_numbers(order: list[Node], outside: list[Node], asked: set[Node], last: bool) -> None:
     """Run nodes that are single numbers all."""
-    run_scalars(order, _placed, lambda node: node in asked or _stays(node, last))
+    run_scalars(order, _placed, asked, last, _stays)
     _let_go(outside, asked, last)
 
 

@@ -33,11 +33,16 @@ def all_scalars(order: list[Node]) -> bool:
 
 
 def run_scalars(
-    order: list[Node], compute: Callable[[Node], Any], stays: Callable[[Node], bool]
+    order: list[Node],
+    compute: Callable[[Node], Any],
+    asked: set[Node],
+    last: bool,
+    stays: Callable[[Node, bool], bool],
 ) -> None:
-    """Run the nodes in order; afterwards those that stay have their values."""
+    """Run the nodes in order; afterwards those that are asked for, or stay after such an
+    evaluation, have their values."""
     binary = BINARY.get
-    unary = (np.ufunc, InDouble)
+    ufunc = np.ufunc
     try:
         with np.errstate(all="ignore"):
             for node in order:
@@ -51,8 +56,11 @@ def run_scalars(
                         node.value = function(
                             a if type(a) is float else a.item(), b if type(b) is float else b.item()
                         )
-                    elif len(inputs) == 1 and type(kernel) in unary:
-                        node.value = float(kernel(inputs[0].value))  # type: ignore[misc]  # not None
+                        continue
+                    if type(kernel) is InDouble:
+                        kernel = kernel.float64
+                    if len(inputs) == 1 and type(kernel) is ufunc:
+                        node.value = float(kernel(inputs[0].value))
                     else:
                         _by_kernel(node, inputs, compute)
                 else:
@@ -60,7 +68,7 @@ def run_scalars(
     finally:
         for node in order:
             if node.value is not None:
-                if not stays(node):
+                if node not in asked and not stays(node, last):
                     node.value = None
                 elif type(node.value) is float:
                     node.value = np.array(node.value)
