@@ -322,7 +322,7 @@ class Compiled:
             raise fault("E205 program-no-name", has, name=name)
         known = type(value) is np.ndarray and value.dtype in NUMERIC
         array: Any = value if known else numbers(value, f"`{name}`")
-        if not is_float(array.dtype) and self.wrt is not None and name in self.wrt:
+        if self.wrt is not None and name in self.wrt and not is_float(array.dtype):
             array = array.astype(FLOAT32 if self.python else FLOAT64)
         return array
 

@@ -202,9 +202,12 @@ def settings() -> list[Any]:
     """What a program has set for all that follows."""
     found: list[Any] = [Pass.hooked]
     for name, value in vars(STATE).items():
-        if name not in RUNNING:
-            shown = value if isinstance(value, FIXED) else repr(value)
-            found.append([*map(id, value)] if isinstance(value, list) else shown)
+        if name in RUNNING:
+            continue
+        if isinstance(value, list):
+            found.append([*map(id, value)])
+        else:
+            found.append(value if isinstance(value, FIXED) else repr(value))
     return found
 
 
