@@ -181,3 +181,22 @@ def test_numbers_that_overflow_bring_no_words_of_numpy() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert run(Source(text, "program.py"), Options()).stdout == "tensor([inf, 1.])\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        (
+            "x = [1.0, 2.0], *([3.0], 4.0)\nprint(x, approx([1.5]))\n",
+            "([1.0, 2.0], [3.0], 4.0) approx([1.5])\n",
+        ),
+        ("print(sin, len, nn)\n", "<function sin> <function len> <namespace nn>\n"),
+        ("x = const([1.0])\nprint(x is x, sin is sin, x is sin)\n", "True True False\n"),
+        ("\ufeffx = [1.0, 2.0]\nprint(sum(x).item())\n", "3.0\n"),
+        ("\ufeff\n# of a pair\nx = [1.0, 2.0]\nprint(sum(x).item())\n", "3.0\n"),
+    ],
+    ids=range(5),
+)
+def test_native_programs_that_print(text: str, printed: str) -> None:
+    report = run(Source(text, "program.expr"), Options(backward=False))
+    assert (report.error, report.stdout) == (None, printed)

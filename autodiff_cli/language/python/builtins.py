@@ -413,12 +413,12 @@ def type_of(value: Any) -> Any:
     raise fault("E203 type-not-supported", kind_of(value))
 
 
-def _device(name: Any = "cpu", index: Any = None) -> Device:
-    if isinstance(name, Device):
-        return name
-    kind, colon, at = str(name).partition(":")
+def _device(type: Any = "cpu", index: Any = None) -> Device:
+    if isinstance(type, Device):
+        return type
+    kind, colon, at = str(type).partition(":")
     if kind not in ("cpu", "cuda", "mps", "xpu", "meta") or (colon and not at.isdecimal()):
-        check_device(f"{name}")
+        check_device(f"{type}")
     return Device(kind, int(at) if colon else index)
 
 
