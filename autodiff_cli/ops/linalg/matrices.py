@@ -22,7 +22,7 @@ from ...graph.registry import F
 from ...graph.samples import Bad, S, t
 from ...graph.shapes import broadcast_shapes, count
 from ...graph.sizes import shape_text
-from ..kernels.matrices import require_matrices, require_numbers
+from ..kernels.matrices import require_matrices, require_numbers, require_same_dtype
 from ..kernels.rules import require_float
 
 
@@ -54,6 +54,7 @@ def trace(input: Tensor):
 )
 def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1):
     """The cross product of vectors with 3 elements along `dim`."""
+    require_same_dtype("linalg.cross", input, other)
     if input.ndim != other.ndim:
         raise fault("E308 cross-needs-tensors-equally", input, other)
     axis = dim_of(dim, input.ndim)
