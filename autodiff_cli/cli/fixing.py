@@ -71,7 +71,8 @@ def edits_of(diagnostic: Diagnostic, source: Source) -> Iterator[Edit]:
         spans.insert(0, Span(source, low, high))
     for help in diagnostic.helps:
         for new, old in _FOR.findall(help):
-            places = [m.start() for m in re.finditer(rf"(?<!\w){re.escape(old)}(?!\w)", text)]
+            word = rf"(?<!\w){re.escape(old)}(?!\w)" if _WORD.match(old) else re.escape(old)
+            places = [m.start() for m in re.finditer(word, text)]
             near = [at for at in places if any(s.start <= at < s.end for s in spans[:1])]
             yield from (Edit(at, at + len(old), new) for at in [*near, *places])
         for code, where in _FIRST.findall(help):
@@ -145,7 +146,7 @@ def _lines(code: str, spans: list[Span], text: str) -> Iterator[Edit]:
         marked = any(at <= s.start <= at + len(line) for s in spans[-1:] + spans[:1])
         first = re.match(r"\w+", line)
         if code.startswith("with ") and marked:
-            body = "" if not code.endswith(":") else f" {line}"
+            body = f" {line}" if code.endswith(":") and not line.startswith("with ") else ""
             yield Edit(at, at + len(line), code + body)
         elif first and re.match(rf"{first[0]}\b", code) and (marked or _STATEMENT.match(code)):
             yield Edit(at, at + len(line), code)
@@ -156,8 +157,8 @@ def _alike(code: str, spans: list[Span], text: str) -> Iterator[Edit]:
     function with the same number of arguments, some of them the same."""
     words = r"\W*".join(map(re.escape, re.findall(r"\w+", code)))
     for m in re.finditer(rf"\b{words}\b", text) if words else ():
-        more = m[0].count("(") - m[0].count(")")
-        end = m.end() + len(re.match(rf"\){{0,{max(more, 0)}}}", text[m.end() :])[0])  # type: ignore[index]  # it matches all
+        more = len(re.findall(r"[(\[{]", m[0])) - len(re.findall(r"[)\]}]", m[0]))
+        end = m.end() + len(re.match(rf"[)\]}}]{{0,{max(more, 0)}}}", text[m.end() :])[0])  # type: ignore[index]  # it matches all
         if any(m.start() <= span.start <= end for span in spans):
             yield Edit(m.start(), end, code)
     called = re.fullmatch(r"([\w.]+)\((.*)\)", code)
@@ -198,7 +199,7 @@ def proposed(report: Any, source: Source, run: Callable[[Source], Any]) -> Edit 
 def _further(before: Any, after: Any, text: str, edit: Edit) -> bool:
     if after.error is None:
         return before.error is not None or len(after.warnings) < len(before.warnings)
-    if before.error is None:
+    if before.error is None or (after.error.code[:2] == "E1" != before.error.code[:2]):
         return False
     at, same = after.error.span, after.error.code == before.error.code
     if same and at is not None and edit.start < at.end <= edit.start + len(edit.text):

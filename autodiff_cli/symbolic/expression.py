@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, get_args
 
+import numpy as np
+
 from ..graph.node import Node, Shape
 from ..graph.op import CONSTANT, Op
 from .strides import MADE, called_as
@@ -31,6 +33,11 @@ class Name(NamedTuple):
 
     text: str
     shape: Shape | None = None
+
+
+def written(number: np.generic) -> Any:
+    """A number of an array as it was written: 0.1 in single precision is 0.1."""
+    return float(str(number)) if isinstance(number, np.floating) else number.item()
 
 
 class Number(NamedTuple):
@@ -99,7 +106,11 @@ class _Builder:
         if node.op is CONSTANT:
             value = node.value
             shown = value.size == 1
-            return Number(value.item()) if shown else Name(f"constant{tuple(value.shape)}")
+            return (
+                Number(written(value.reshape(-1)[0]))
+                if shown
+                else Name(f"constant{tuple(value.shape)}")
+            )
         key = node.op.key
         if is_logdet(node):
             return Call("logdet", (self.build(node.args[2].args[0].args[0], depth + 1),))

@@ -21,7 +21,7 @@ from ..graph.registry import overloads
 from ..graph.walk import bottom_up
 from .algebra import Algebra
 from .axes import AXES, Grouped, total
-from .expression import is_logdet
+from .expression import is_logdet, written
 from .matrices import MATRICES
 from .places import PLACES, counts, result_of
 from .shorter import softened
@@ -83,7 +83,7 @@ class Reader:
         if node.op in (CONSTANT, LEAF):  # a leaf without a name
             flat = value_of(node).reshape(-1)
             if flat.size and (flat == flat[0]).all():
-                return self.algebra.number(float(flat[0]), node.shape)
+                return self.algebra.number(float(written(flat[0])), node.shape)
             raise NoFormula(node)
         read = READERS.get(node.op.key)
         if read is not None:

@@ -18,17 +18,21 @@ from ...graph.node import Shape
 from ...graph.op import NUMPY_KEYWORDS, value_of
 from ...graph.params import Missing
 from ...graph.sizes import shape_text
+from ...graph.state import STATE
 from ...source import Span
 from ...suggest import suggest
 from ..syntax import tree as syntax
 from .operand_labels import gives_nothing
 
 LONGEST = 50
+_STATE = re.compile(r"^expected hidden size \((.*)\), got \[(.*)\]$")
+_DIMS = re.compile(r"^expected (\d)D (?:or (\d)D )?input \(got (\d)D input\)$")
 _UNKNOWN = re.compile(r"unexpected keyword argument `(\w+)`")
 _NAMED = re.compile(r"\bargument `(\w+)`")
 _DTYPE = re.compile(r"must be a dtype .* not str '((?:float|int|uint)\d+|bool)'$")
 _COUNT = re.compile(r"takes (\d+) (?:positional )?arguments? but (\d+) (?:were|was) given")
 _SIGNATURE = re.compile(r"`[\w.]+\((.*?)\)`")
+_PROBABILITIES = "E307 cross_entropy-targets-shape-scores"
 # What an optimizer is not made of.
 _NO_PARAMETERS = ("E205 optimizer-takes-list-parameters", "E208 optimizer-takes-tensors")
 
@@ -67,7 +71,7 @@ def _own_words(
         if tree.func.span.text.endswith("linear"):
             return ""
         if which == "E301 linear-cannot-apply-weight":
-            return _linear(facts["weight"].shape, facts["input"].shape)
+            return _linear(facts["weight"].shape, facts["input"].shape, tree)
         return _product(tree, args, owner, first)
     if which == "E305 class-out-range" and facts["wrong"][0] == facts["classes"]:
         return _counted_from_one(facts["classes"], tree, args)
@@ -100,12 +104,27 @@ def _own_words(
         return f"write `{kept}` for `{text}` the first time, or compute the loss again"
     if code == "E203" and text.endswith(".cuda()"):
         return f"there is only the CPU: write `{name}` for `{text}`"
-    given = bool(tree.args) and not isinstance(tree.args[-1], syntax.Starred)
-    if missed and given and facts["name"].endswith("_loss"):
-        return f"{missed} is missing: write `{text[:-1]}, {missed})`"
+    starred = any(isinstance(part, syntax.Starred) for part in tree.args)
+    if missed and not starred:
+        comma = "" if text.endswith("()") else ", "
+        more = f"{missed}={missed}" if tree.keywords else missed
+        return f"{missed} is missing: write `{text[:-1]}{comma}{more})`"
+    if code == "E205" and getattr(facts.get("error"), "wants", "") == "a tensor":
+        for part, value in zip(tree.args, args, strict=False):
+            if type(value) is list and any(isinstance(item, Tensor) for item in value):
+                return f"write `torch.stack({part.span.text})` for `{part.span.text}`"
+            if type(value) is tuple and value and isinstance(value[0], Tensor):
+                given = part.span.text
+                return f"it is several results: write `{syntax.operand(part)}[0]` for `{given}`"
     if code == "E205" and owner is not None and isinstance(tree.func, syntax.Attribute):
         stem, method = tree.func.attr.rstrip("_"), f"`{name}.{tree.func.attr}("
         return re.sub(rf"`{stem}\w*\(\w+(?:, )?", method, error.diagnostic.helps[0])  # signatures
+    number = str(facts.get("0")).startswith(("a tensor ", "an int", "a float"))
+    if which == "E208 not-function-cannot-called" and number and tree.args:
+        factor = text[tree.func.span.end - tree.span.start :]
+        return f"for a product write `{syntax.operand(tree.func)} * {factor}` for `{text}`"
+    if code == "E503":
+        return _regular(tree, owner, [*([] if owner is None else [first]), *args])
     called = isinstance(tree.func, syntax.Attribute) and text.endswith("()")
     if called and which.startswith("E208 not-function-cannot-called"):
         return f"it is a value, not a method: write `{text[:-2]}`"
@@ -139,8 +158,10 @@ def _own_words(
         if code == "E205" and error.diagnostic.helps[0].startswith("it is defined as `"):
             return re.sub(r"`.*?\(", lambda _: f"`{made}(", error.diagnostic.helps[0], count=1)
         if code == "E401" and tree.args and isinstance(args[0], Tensor):
-            whole = syntax.operand(tree.args[0])
-            return f"reduce it: `{whole}.sum()` for `{whole}`; or give a gradient of that shape"
+            whole, given = tree.args[0].span.text, syntax.operand(tree.args[0])
+            return (
+                f"reduce it: write `{given}.sum()` for `{whole}`; or give a gradient of that shape"
+            )
         if code == "E303" and made.rpartition(".")[2] == "reshape" and len(tree.args) > 1:
             return _reshaped(error, f"{made}({tree.args[0].span.text}, ")
         if which == "E408 tensor-elements" and len(args) == 1:
@@ -196,8 +217,15 @@ def _fitting(error: AutodiffError, tree: syntax.Call, args: list[Any]) -> str:
         for part, value in zip(tree.args, args, strict=False)
         if isinstance(value, Tensor)
     ]
+    state, dims = _STATE.search(error.message), _DIMS.search(error.message)
+    for name, value in given:
+        sizes = ", ".join(map(str, value.shape))
+        if state and sizes == state[2] and prod(value.shape) == prod(map(int, state[1].split(","))):
+            return f"write `{name}.view({state[1]})` for `{name}`"
+        if dims and str(len(value.shape) + 1) in dims.groups()[:2]:
+            return f"write `{name}.unsqueeze(0)` for `{name}`: a batch of one"
     which = error.which
-    floats = which in ("E307 loss-needs-floats", "E307 needs-floats-not")
+    floats = which in ("E307 loss-needs-floats", "E307 needs-floats-not", _PROBABILITIES)
     if floats or which.endswith(("class-numbers", "class-numbers-int64", "integer-index")):
         for name, value in given:
             if value.dtype.kind == "f" if not floats else value.dtype.kind != "f":
@@ -252,6 +280,18 @@ def _more_dims(tree: syntax.Call, args: list[Any], owner: syntax.Node | None, fi
     return f"write `{name}.unsqueeze({dim})` for `{name}`"
 
 
+def _regular(tree: syntax.Call, owner: syntax.Node | None, given: list[Any]) -> str:
+    """The matrix that cannot be inverted with a little of the identity in it."""
+    parts = [*([] if owner is None else [owner]), *tree.args]
+    for part, value in zip(parts, given, strict=False):
+        if isinstance(value, Tensor) and value.shape[-2:-1] == value.shape[-1:]:
+            path = "torch." if STATE.python else ""
+            added = f"{syntax.operand(part)} + 1e-6 * {path}eye({value.shape[-1]})"
+            without = "`linalg.pinv` and `linalg.lstsq` do without an inverse"
+            return f"write `{added}` for `{part.span.text}`; {without}"
+    return ""
+
+
 def _as_float(tree: syntax.Call, name: str, text: str) -> str:
     if name and isinstance(tree.func, syntax.Attribute):
         rest = text[tree.func.span.end - len(tree.func.attr) - tree.span.start :]
@@ -263,15 +303,15 @@ def _as_float(tree: syntax.Call, name: str, text: str) -> str:
     return ""
 
 
-def _linear(weight: tuple[int, ...], given: tuple[int, ...]) -> str:
+def _linear(weight: tuple[int, ...], given: tuple[int, ...], tree: syntax.Call) -> str:
     """For a layer whose input has other features; nothing for a weight that is no matrix."""
     if len(weight) != 2:
         return ""
     if len(given) > 2 and prod(given[1:]) == weight[1]:
-        return (
-            f"flatten it first: `nn.Flatten()` before that layer, or `.flatten(1)`, gives "
-            f"({given[0]}, {weight[1]})"
-        )
+        part = tree.args[0]
+        flat = f"write `{syntax.operand(part)}.flatten(1)` for `{part.span.text}`"
+        shape = f"({given[0]}, {weight[1]})"
+        return f"flatten it to {shape}: `nn.Flatten()` before that layer, or {flat}"
     return f"for this input the layer is `nn.Linear({given[-1]}, {weight[0]})`"
 
 
@@ -370,7 +410,7 @@ def marked(error: AutodiffError, tree: syntax.Call, before: int) -> AutodiffErro
         return error
     named = _NAMED.search(error.message)
     if named is not None and "misses" not in error.message:
-        if "must be a list or tuple of tensors, not a tensor" in error.message:
+        if "(tensors" in error.diagnostic.helps[0]:
             _in_a_list(error, tree)
         dtype = _DTYPE.search(error.message)
         if dtype is not None:
@@ -423,9 +463,11 @@ def _positional(error: AutodiffError, tree: syntax.Call, name: str, before: int)
 def _in_a_list(error: AutodiffError, tree: syntax.Call) -> None:
     """`torch.cat(x, y)` was meant to be `torch.cat([x, y])`."""
     tensors = syntax.Name | syntax.Attribute | syntax.Call | syntax.BinOp | syntax.Subscript
-    names = [a.span.text for a in tree.args if isinstance(a, tensors)]
+    names = [
+        a.span.text for a in tree.args if isinstance(a, tensors | syntax.List | syntax.NumList)
+    ]
     if len(names) > 1:
-        rest = "".join(f", {a.span.text}" for a in tree.args[len(names) :])
+        rest = "".join(f", {a.span.text}" for a in [*tree.args[len(names) :], *tree.keywords])
         call = f"`{tree.func.span.text}([{', '.join(names)}]{rest})`"
         error.amend(helps=(f"write {call}",))
 

@@ -84,7 +84,7 @@ def several(name: str, value: Results) -> str:
     return f"it is several tensors: write {fields} for `{name}`"
 
 
-def _number_of(name: str, value: Any) -> str:
+def number_of(name: str, value: Any) -> str:
     """For braces and decimal commas, which make no tensors."""
     if type(value) is set or type(value) is frozenset:
         return f"`{name}` is a set, which has no order: write its numbers as a list, `[...]`"
@@ -116,6 +116,13 @@ def placed_operator(
         name = shown_name(part)
         if error.code == "E208" and name and value is None and isinstance(part, syntax.Call):
             error.amend(helps=(gives_nothing(name),))
+        elif (
+            error.code == "E208" and type(value) is tuple and value and isinstance(value[0], Tensor)
+        ):
+            one = f"write `{syntax.operand(part)}[0]` for `{part.span.text}`"
+            error.amend(helps=(f"it is a tuple of {len(value)}: {one}",))
+        elif name and f" the function `{getattr(value, 'name', '')}`" in error.message:
+            error.amend(helps=(f"it is not called: write `{name}()` for `{name}`",))
         elif error.code == "E208" and name and type(value) is list and STATE.python:
             error.amend(helps=(f"a list is no tensor: write `torch.tensor({name})` for `{name}`",))
         elif error.code == "E208" and name and isinstance(value, Results):
@@ -127,7 +134,7 @@ def placed_operator(
             and value
             and (not isinstance(left, list) and not isinstance(right, list))
         ):
-            error.amend(helps=(_number_of(name, value),))
+            error.amend(helps=(number_of(name, value),))
     tensors = isinstance(left, Tensor) or isinstance(right, Tensor)
     if not tensors or not (error.code[:2] == "E3" or error.code == "E208"):
         error = with_subject(error, tree.left)
@@ -208,6 +215,11 @@ def placed_index(error: AutodiffError, tree: syntax.Subscript, value: Any) -> Au
     if error.span is None and isinstance(value, Tensor):
         error.amend(labels=(labelled(tree.value, value, error.code),))
         whole = _whole(tree.index) if "an int, not float" in error.message else ""
+        if error.message.startswith("cannot index with a") and not isinstance(
+            tree.index, syntax.Tuple
+        ):
+            name = tree.index.span.text
+            whole = f"write `{syntax.operand(tree.index)}.long()` for `{name}`, or use a bool mask"
         if whole:
             error.amend(helps=(whole,))
         return error.amend(span=tree.index.span)
@@ -311,6 +323,15 @@ def _with_inner_sizes(
     return tuple(Label(one.span, one.text + words.get(one.span, "")) for one in labels)
 
 
+def _swapped(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of a transposed matrix or of several; empty of a vector."""
+    return (*shape[:-2], *shape[:-3:-1]) if len(shape) > 1 else ()
+
+
+def _transposed(name: str, shape: tuple[int, ...]) -> str:
+    return f"{name}.T" if len(shape) == 2 else f"{name}.mT"
+
+
 def _explain_product(
     error: AutodiffError, tree: syntax.BinOp, left: tuple[int, ...], right: tuple[int, ...]
 ) -> None:
@@ -321,18 +342,21 @@ def _explain_product(
         label=f"{left[-1]} != {right[-2] if len(right) > 1 else right[0]}" if left else "",
         labels=_with_inner_sizes(error.diagnostic.labels, tree, left, right),
     )
-    if not (a and b) or len(left) != 2 or len(right) not in (1, 2):
+    if not (a and b) or not left or not right:
         return
     a = a if isinstance(tree.left, syntax.Name) else f"({a})"
     b = b if isinstance(tree.right, syntax.Name) else f"({b})"
     for first, x, second, y in (
-        (f"{a}.T", left[::-1], b, right),
-        (a, left, f"{b}.T", right[::-1] if len(right) == 2 else ()),
+        (_transposed(a, left), _swapped(left), b, right),
+        (a, left, _transposed(b, right), _swapped(right)),
     ):
-        if y and x[1] == y[0]:
-            shapes = f"{shape_text(x)} @ {shape_text(y)} -> {shape_text((x[0], *y[1:]))}"
+        if x and y and x[-1] == y[max(len(y) - 2, 0)] and min(len(x), len(y)) <= 2:
+            result = (*x[:-1], *y[1:]) if len(y) <= 2 else (*y[:-2], *x[:-1], y[-1])
+            shapes = f"{shape_text(x)} @ {shape_text(y)} -> {shape_text(result)}"
             error.amend(helps=(f"`{first} @ {second}` has shapes {shapes}",))
             return
+    if len(left) != 2 or len(right) not in (1, 2):
+        return
     inner = right[-2] if len(right) > 1 else right[0]
     what = "rows" if len(right) > 1 else "elements"
     wanted = f"`{b}` needs {left[-1]} {what}, not {inner}"

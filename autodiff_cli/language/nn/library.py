@@ -77,7 +77,9 @@ def _whole(value: Any, name: str) -> int:
     try:
         return to_int(plain(value) if not STATE.python else value)
     except BindError as error:
-        raise fault("E205 module-argument", name, error) from None
+        digits = str(value).removesuffix(".0")
+        advice = f"write `{name}={int(digits)}`" if digits.isdecimal() else "give an int"
+        raise fault("E205 module-argument", name, error, advice=advice) from None
 
 
 def _sizes(value: Any, name: str) -> tuple[int, ...]:

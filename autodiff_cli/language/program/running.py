@@ -390,15 +390,15 @@ class Program:
         everything = named_tensors(self)
         if self.options.wrt and self.loss is None:
             self._inside()
-        tensors = everything
+        tensors: dict[str, Tensor] = {}
         inside = {n for n in everything if not n.isidentifier()}
-        if inside:
-            wrt = self.options.wrt
-            own = {id(v) for n, v in everything.items() if not (wrt or n in inside)}
-            tensors = {
-                n: v for n, v in everything.items()
-                if n not in inside or (has_row(v) and id(v) not in own)
-            }  # fmt: skip
+        own: set[int] = set()  # what names before have
+        for name, tensor in everything.items():
+            if name not in inside:
+                own.add(id(tensor))
+            elif not has_row(tensor) or (id(tensor) in own and not self.options.wrt):
+                continue
+            tensors[name] = tensor
         nodes: list[GraphNode] = []
         for tensor in tensors.values():
             nodes.append(tensor.looked_at)

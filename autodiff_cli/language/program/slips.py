@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, Diagnostic, Label, fail
+from ..errors.operand_labels import gives_nothing, number_of
 from ..syntax import tree as syntax
+from ..values.dialect import kind_of
 from ..values.values import Builtin, OpFunction
 
 if TYPE_CHECKING:
     from ...graph.node import Node
 
-CALLED = ("backward", "step", "zero_grad")
+CALLED = ("backward", "step", "zero_grad", "retain_grad", "requires_grad_", "train", "eval")
 BETWEEN = frozenset({"sum", "mean", "pow", "square", "abs", "mul", "div"})
 COMPARING = frozenset({"sub", "rsub", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"})
 MOST = 8  # operations between the loss and the difference in it
@@ -23,8 +25,25 @@ MOST = 8  # operations between the loss and the difference in it
 def slips(tree: syntax.Module | None, loss: Node | None) -> list[Diagnostic]:
     """The warnings of a program that ran and differentiated `loss`."""
     found = [] if tree is None else [_not_called(method) for method in _named_only(tree)]
+    found += [] if tree is None else map(_not_assigned, _compared_only(tree))
     difference = _difference(loss)
     return found if difference is None else [*found, _stretched(difference)]
+
+
+def _compared_only(tree: syntax.Module) -> Iterator[syntax.Compare]:
+    """Statements that compare; the last one shows its value."""
+    for statement in tree.body[:-1]:
+        value = statement.value if isinstance(statement, syntax.ExprStmt) else None
+        if isinstance(value, syntax.Compare) and value.ops == ["=="]:
+            yield value
+
+
+def _not_assigned(compared: syntax.Compare) -> Diagnostic:
+    left, right = compared.left.span.text, compared.comparators[0].span.text
+    return Diagnostic(
+        "W208", f"`{left} == {right}` compares and does nothing", compared.span,
+        "not an assignment", helps=(f"to assign write `{left} = {right}`",), severity="warning",
+    )  # fmt: skip
 
 
 def _named_only(tree: syntax.Module) -> Iterator[syntax.Attribute]:
@@ -82,8 +101,11 @@ def _stretched(node: Node) -> Diagnostic:
 
 
 def forgotten_call(body: list[syntax.Node], names: dict[str, Any]) -> AutodiffError | None:
-    """The error if `loss`, or what the last statement assigns, is a method of a tensor."""
+    """The error if `loss`, or what the last statement assigns, is a method of a tensor; if `loss`
+    is None or several numbers."""
     for statement in reversed(body):
+        if error := _no_number(statement, names):
+            return error
         found = _assigned_method(statement, names)
         if found is not None and (found[0] == "loss" or statement is body[-1]):
             name, method = found
@@ -95,6 +117,19 @@ def forgotten_call(body: list[syntax.Node], names: dict[str, Any]) -> AutodiffEr
                 help=f"write `{name} = {' '.join(method.span.text.split())}()`",
             )
     return None
+
+
+def _no_number(statement: syntax.Node, names: dict[str, Any]) -> AutodiffError | None:
+    """The error if `loss` is what a function without `return` gives, or numbers with commas."""
+    if not isinstance(statement, syntax.Assign) or "loss" not in names:
+        return None
+    loss, target, value = names["loss"], statement.targets[0], statement.value
+    nothing = loss is None and isinstance(value, syntax.Call)
+    if getattr(target, "id", "") != "loss" or not (nothing or type(loss) is tuple):
+        return None
+    help = gives_nothing(value.span.text) if nothing else number_of("loss", loss)
+    told = f"the objective must be a single number, but `loss` is {kind_of(loss)}"
+    return fail("E401", told, value.span, help=help)
 
 
 def _assigned_method(

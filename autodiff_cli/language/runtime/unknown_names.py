@@ -27,6 +27,7 @@ _WITHHELD = {
     **dict.fromkeys(
         ["globals", "locals", "dir"], "names are not data here: use a dict, `values = {}`"
     ),
+    "grad": "gradients of `loss` come by themselves: `x.grad`; in snippets after `backward()`",
     **dict.fromkeys(
         ["exit", "quit"], "a program ends with its last line: use `if`, or `raise` an error"
     ),
@@ -67,6 +68,9 @@ def unknown_name(name: str, span: Any, scope: Scope) -> AutodiffError:
             shape = tuple(value.shape)
             labels.append(Label(place, f"a similar name is defined here, shape {shape}"))
             break
+    later = _assigned_later(name, span)
+    if later and not help:
+        help, close = f"it is assigned in line {later}: move that line up", []
     if not help:
         help = f"did you mean `{close[0]}`?" if close else f"assign it first: `{name} = ...`"
     if close and close[0].lower() == name.lower():
@@ -80,6 +84,15 @@ def unknown_name(name: str, span: Any, scope: Scope) -> AutodiffError:
         help=help + _also(close, ""),
         said=f"name '{name}' is not defined",
     )
+
+
+def _assigned_later(name: str, span: Any) -> int:
+    """The line below that makes a name."""
+    if not isinstance(span, Span):
+        return 0
+    text, made = span.source.text, rf"^(?:(?:def|class) {name}\b|{name} *=[^=])"
+    found = re.compile(made, re.M).search(text, span.end)
+    return text.count("\n", 0, found.end()) + 1 if found else 0
 
 
 def _also(close: list[str], more: str) -> str:

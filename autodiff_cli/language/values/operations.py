@@ -419,6 +419,8 @@ def _items(value: Any) -> Any:
     help = "loop over range(n), a list, a tuple or the rows of a tensor"
     if kind is MethodType or kind is UserFunction:
         help = "call it: `()` after its name"
+    elif kind is int:
+        help = f"write `range({value})`"
     raise fault("E208 cannot-iterate", kind_of(value), help, words)
 
 
