@@ -9,6 +9,7 @@ import os
 from typing import TYPE_CHECKING
 
 from ..errors import AutodiffError, Exit
+from ..render.text import Shown
 from ..version import __version__
 from .streams import Environment, OutputFailed, is_terminal
 
@@ -49,6 +50,7 @@ def dispatched(words: list[str], environment: Environment | None) -> int:
         os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
         os.environ["AUTODIFF_BLAS"] = "managed"  # big products get more threads (engine/blas.py)
     asked = env.variables.get("_AUTODIFF_COMPLETE")
+    Shown.escapes = not env.unicode(env.stdout or env.stderr)
     try:
         if asked is None:
             code = _dispatch(words, env)
@@ -75,6 +77,7 @@ def dispatched(words: list[str], environment: Environment | None) -> int:
         env.diagnose(crashed(error, env.note if "--debug" in words else None).diagnostic)
         return Exit.INTERNAL
     finally:
+        Shown.escapes = False
         gc.enable()
 
 

@@ -39,7 +39,6 @@ class Environment:
         self.sign: Any = None
         self.seen = is_terminal(stderr)
         self.again = False
-        Shown.escapes = not self.unicode(stdout or stderr)
 
     @classmethod
     def current(cls) -> Environment:

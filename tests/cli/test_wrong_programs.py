@@ -67,7 +67,7 @@ ADVICE = {
     "import torch\nx = torch.ones(1, 1, 2, 2)\n"
     "torch.nn.functional.conv2d(x, torch.ones(1, 1, 3, 3))\n": "or `padding=1`",
     "import torch\nfrom torch import nn\nnet = nn.Sequential(nn.ReLU(), nn.Linear(18, 2))\n"
-    "net(torch.ones(5, 2, 3, 3))\n": "`.flatten(1)`, gives (5, 18)",
+    "net(torch.ones(5, 2, 3, 3))\n": "`torch.ones(5, 2, 3, 3).flatten(1)` for",
     "import torch\nfrom torch import nn\nclass Net(nn.Module):\n    def __init__(self):\n"
     "        super().__init__()\n        self.layers = [nn.Linear(1, 1)]\nnet = Net()\n"
     "torch.optim.SGD(net.parameters(), lr=0.1)\n": "`self.layers = nn.ModuleList([...])`",
@@ -79,7 +79,7 @@ ADVICE = {
     "import torch\ny = torch.nn.ReLU(torch.ones(2))\ny.sum()\n": "`ReLU()(x)` is its result",
     "import torch\nw = torch.ones(2, requires_grad=True)\nopt = torch.optim.SGD([w], lr=0.1)\n"
     "torch.optim.lr_scheduler.StepLR(opt)\n":
-        "`StepLR(optimizer, step_size, gamma=0.1, last_epoch=-1)`",
+        "StepLR(optimizer, step_size, gamma=0.1, last_epoch=-1)`",
     "import torch\nfrom torch import nn\nbn = nn.BatchNorm1d(3)\nbn(torch.ones(1, 3))\n":
         "or `bn.eval()`",
 }  # fmt: skip

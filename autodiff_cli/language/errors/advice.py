@@ -12,6 +12,8 @@ import re
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, Label
 from ...graph.node import Shape
@@ -85,7 +87,7 @@ def _own_words(
     if which == "E208 cannot-iterate":
         for part, value in zip(tree.args, args, strict=False):
             if value is None and isinstance(part, syntax.Call):
-                return gives_nothing(part.span.text)
+                return gives_nothing(part)
             if isinstance(part, syntax.Attribute) and not isinstance(value, Tensor):
                 return f"call it: write `{part.span.text}()` for `{part.span.text}`"
     if which.startswith("E306 only-floating-point-tensors"):
@@ -124,7 +126,7 @@ def _own_words(
         factor = text[tree.func.span.end - tree.span.start :]
         return f"for a product write `{syntax.operand(tree.func)} * {factor}` for `{text}`"
     if code == "E503":
-        return _regular(tree, owner, [*([] if owner is None else [first]), *args])
+        return _regular(message, tree, owner, [*([] if owner is None else [first]), *args])
     called = isinstance(tree.func, syntax.Attribute) and text.endswith("()")
     if called and which.startswith("E208 not-function-cannot-called"):
         return f"it is a value, not a method: write `{text[:-2]}`"
@@ -222,7 +224,7 @@ def _fitting(error: AutodiffError, tree: syntax.Call, args: list[Any]) -> str:
         sizes = ", ".join(map(str, value.shape))
         if state and sizes == state[2] and prod(value.shape) == prod(map(int, state[1].split(","))):
             return f"write `{name}.view({state[1]})` for `{name}`"
-        if dims and str(len(value.shape) + 1) in dims.groups()[:2]:
+        if dims and len(value.shape) > 1 and str(len(value.shape) + 1) in dims.groups()[:2]:
             return f"write `{name}.unsqueeze(0)` for `{name}`: a batch of one"
     which = error.which
     floats = which in ("E307 loss-needs-floats", "E307 needs-floats-not", _PROBABILITIES)
@@ -280,13 +282,15 @@ def _more_dims(tree: syntax.Call, args: list[Any], owner: syntax.Node | None, fi
     return f"write `{name}.unsqueeze({dim})` for `{name}`"
 
 
-def _regular(tree: syntax.Call, owner: syntax.Node | None, given: list[Any]) -> str:
+def _regular(message: str, tree: syntax.Call, owner: syntax.Node | None, given: list[Any]) -> str:
     """The matrix that cannot be inverted with a little of the identity in it."""
     parts = [*([] if owner is None else [owner]), *tree.args]
     for part, value in zip(parts, given, strict=False):
         if isinstance(value, Tensor) and value.shape[-2:-1] == value.shape[-1:]:
             path = "torch." if STATE.python else ""
-            added = f"{syntax.operand(part)} + 1e-6 * {path}eye({value.shape[-1]})"
+            low = float(np.linalg.eigvalsh(np.nan_to_num(value_of(value.node))).min())
+            little = f"{max(1e-6, -1.1 * low):.2g}" if "positive-definite" in message else "1e-6"
+            added = f"{syntax.operand(part)} + {little} * {path}eye({value.shape[-1]})"
             without = "`linalg.pinv` and `linalg.lstsq` do without an inverse"
             return f"write `{added}` for `{part.span.text}`; {without}"
     return ""

@@ -73,9 +73,17 @@ def _not_yet(error: AutodiffError, tree: syntax.Node, value: Any) -> AutodiffErr
     return error
 
 
-def gives_nothing(call: str) -> str:
+def gives_nothing(call: syntax.Node) -> str:
     """For a call of a function that ends without `return`."""
-    return f"`{call}` gives None: end its function with `return`"
+    text = call.span.text
+    told, name = f"`{text}` gives None", re.escape(text.partition("(")[0])
+    body = re.compile(rf"^([ \t]*)def {name}\(.*?\): *(\S.*|(?:\n(?:\1[ \t]+.*)?)+)", re.M)
+    found = body.search(call.span.source.text)
+    last = found[2].strip().rpartition("\n")[2].strip() if found else ""
+    value = re.fullmatch(r"(?:[^\W\d]\w* = )?([\w(\[.-].*)", last)
+    if value is None or re.match(r"(return|raise|pass|if|for|while|print|assert)\b", last):
+        return f"{told}: end its function with `return`"
+    return f"{told}: write `return {value[1]}` for `{last}`"
 
 
 def several(name: str, value: Results) -> str:
@@ -115,9 +123,13 @@ def placed_operator(
     for part, value in ((tree.left, left), (tree.right, right)):
         name = shown_name(part)
         if error.code == "E208" and name and value is None and isinstance(part, syntax.Call):
-            error.amend(helps=(gives_nothing(name),))
+            error.amend(helps=(gives_nothing(part),))
         elif (
-            error.code == "E208" and type(value) is tuple and value and isinstance(value[0], Tensor)
+            error.code == "E208"
+            and type(value) is tuple
+            and isinstance(part, syntax.Call)
+            and value
+            and isinstance(value[0], Tensor)
         ):
             one = f"write `{syntax.operand(part)}[0]` for `{part.span.text}`"
             error.amend(helps=(f"it is a tuple of {len(value)}: {one}",))

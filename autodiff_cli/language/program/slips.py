@@ -127,7 +127,7 @@ def _no_number(statement: syntax.Node, names: dict[str, Any]) -> AutodiffError |
     nothing = loss is None and isinstance(value, syntax.Call)
     if getattr(target, "id", "") != "loss" or not (nothing or type(loss) is tuple):
         return None
-    help = gives_nothing(value.span.text) if nothing else number_of("loss", loss)
+    help = gives_nothing(value) if nothing else number_of("loss", loss)
     told = f"the objective must be a single number, but `loss` is {kind_of(loss)}"
     return fail("E401", told, value.span, help=help)
 
