@@ -50,7 +50,7 @@ def dispatched(words: list[str], environment: Environment | None) -> int:
         os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
         os.environ["AUTODIFF_BLAS"] = "managed"  # big products get more threads (engine/blas.py)
     asked = env.variables.get("_AUTODIFF_COMPLETE")
-    Shown.escapes = not env.unicode(env.stdout or env.stderr)
+    Shown.escapes = env.escapes()
     try:
         if asked is None:
             code = _dispatch(words, env)

@@ -135,7 +135,7 @@ class Environment:
         colors = self.colors(self.stderr, color)
         text = render(diagnostic, form, colors, self.message_width(), unicode=unicode)
         if form == "full":
-            text = (text if unicode else ascii_text(text)) + "\n"
+            text = (ascii_text(text) if Shown.escapes else text) + "\n"
         self.note(text)
 
     # -- what the streams can show --------------------------------------------------------------
@@ -157,6 +157,11 @@ class Environment:
         """Whether a stream shows any character; what Python writes in the locale C need not be."""
         encoding = (getattr(stream, "encoding", None) or "ascii").lower().replace("-", "")
         return encoding.startswith("utf") and self.variables.get("LC_ALL") not in ("C", "POSIX")
+
+    def escapes(self) -> bool:
+        """Whether the stream that is read writes ASCII only."""
+        stream = self.stdout or self.stderr
+        return getattr(stream, "encoding", None) is not None and not self.unicode(stream)
 
     def message_width(self) -> int | None:
         """Columns that messages are broken to; None where they stay as they are."""

@@ -111,9 +111,9 @@ def _own_words(
         comma = "" if text.endswith("()") else ", "
         more = f"{missed}={missed}" if tree.keywords else missed
         return f"{missed} is missing: write `{text[:-1]}{comma}{more})`"
-    if code == "E205" and getattr(facts.get("error"), "wants", "") == "a tensor":
+    if which in ("E205 argument-must-tensor", "E205 argument-tensor"):
         for part, value in zip(tree.args, args, strict=False):
-            if type(value) is list and any(isinstance(item, Tensor) for item in value):
+            if type(value) is list and value and all(isinstance(v, Tensor) for v in value):
                 return f"write `torch.stack({part.span.text})` for `{part.span.text}`"
             if type(value) is tuple and value and isinstance(value[0], Tensor):
                 given = part.span.text
@@ -126,7 +126,12 @@ def _own_words(
         factor = text[tree.func.span.end - tree.span.start :]
         return f"for a product write `{syntax.operand(tree.func)} * {factor}` for `{text}`"
     if code == "E503":
-        return _regular(message, tree, owner, [*([] if owner is None else [first]), *args])
+        return _regular(
+            "cholesky" in str(facts.get("name")),
+            tree,
+            owner,
+            [*([] if owner is None else [first]), *args],
+        )
     called = isinstance(tree.func, syntax.Attribute) and text.endswith("()")
     if called and which.startswith("E208 not-function-cannot-called"):
         return f"it is a value, not a method: write `{text[:-2]}`"
@@ -282,14 +287,15 @@ def _more_dims(tree: syntax.Call, args: list[Any], owner: syntax.Node | None, fi
     return f"write `{name}.unsqueeze({dim})` for `{name}`"
 
 
-def _regular(message: str, tree: syntax.Call, owner: syntax.Node | None, given: list[Any]) -> str:
-    """The matrix that cannot be inverted with a little of the identity in it."""
+def _regular(positive: bool, tree: syntax.Call, owner: syntax.Node | None, given: list[Any]) -> str:
+    """The matrix with as much of the identity in it as makes it regular, or positive."""
     parts = [*([] if owner is None else [owner]), *tree.args]
     for part, value in zip(parts, given, strict=False):
         if isinstance(value, Tensor) and value.shape[-2:-1] == value.shape[-1:]:
             path = "torch." if STATE.python else ""
-            low = float(np.linalg.eigvalsh(np.nan_to_num(value_of(value.node))).min())
-            little = f"{max(1e-6, -1.1 * low):.2g}" if "positive-definite" in message else "1e-6"
+            found = value_of(value.node) if positive else np.eye(1)
+            low = float(np.linalg.eigvalsh(np.nan_to_num(found)).min())
+            little = f"{max(1e-6, -1.1 * low):.2g}"
             added = f"{syntax.operand(part)} + {little} * {path}eye({value.shape[-1]})"
             without = "`linalg.pinv` and `linalg.lstsq` do without an inverse"
             return f"write `{added}` for `{part.span.text}`; {without}"
