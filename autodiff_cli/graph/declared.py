@@ -61,6 +61,9 @@ class Declared:
         # What it is in NumPy, where its kernel does not say it best: an expression in the names of
         # its parameters and `shape`, that of the result; or a function of the arguments for one.
         self.numpy: Any = None
+        # What it is in JAX, where that is not what it is in NumPy: alike, `np` for `jax.numpy`; ""
+        # where JAX has something else.
+        self.jax: Any = None
         self.only_tensors = -1
         self.arity = 0
         self.known: dict[tuple[Any, ...], Known] | None = None

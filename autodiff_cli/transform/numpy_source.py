@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
@@ -196,9 +197,12 @@ class NumpySource(GraphSource):
         if op is ops.CAST:
             return self._filled("input.astype(dtype)", ("input", "dtype"), node)
         names = [param.name for param in op.params]
-        own = op.numpy if type(op.numpy) is str or op.numpy is None else op.numpy(*node.args)
-        if own is not None:
-            return self._filled(own, names, node)
+        for own in (op.jax if self.kernels.library == "JAX" else None, op.numpy):
+            text = own if type(own) is str or own is None else own(*node.args)
+            if text == "":
+                raise NoText
+            if text is not None:
+                return self._filled(text, names, node)
         for what, text in _BY_PROPERTY.items():
             if what in op.properties and op.kernel is not None:
                 return self._filled(text, names, node)
@@ -228,8 +232,8 @@ class NumpySource(GraphSource):
         read = {part.id for part in ast.walk(tree) if isinstance(part, ast.Name)}
         pairs = [("shape", node.shape), *zip(names, node.args, strict=False)]
         given = {name: literal(value, self._tree_of) for name, value in pairs if name in read}
-        if "scipy.special." in text:
-            self.kernels.imports.add("import scipy.special")
+        for module in re.findall(r"\bscipy\.\w+", text):
+            self.kernels.imports.add(f"import {module}")
         return _Substitution(given).visit(tree)
 
 

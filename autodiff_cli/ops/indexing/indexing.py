@@ -39,6 +39,7 @@ from ..kernels.indices import (
     first_indexed,
     flat_places,
     indexed_shape,
+    key_text,
     places_of,
     wrapped_index,
 )
@@ -61,8 +62,16 @@ def _gathered(x, dim, index, sparse_grad=False):
     return np.take_along_axis(x[lines], index, dim)
 
 
+def _gathered_in_jax(input, dim, index, *sparse):
+    if not index.shape or not input.shape:
+        return "np.reshape(np.reshape(input, -1)[np.reshape(index, -1)], shape)"
+    cut = ", ".join(":" if d == dim else f":{n}" for d, n in enumerate(index.shape))
+    return f"np.take_along_axis(input[{cut}], index, dim)"
+
+
 @movement(
     _gathered,
+    jax=_gathered_in_jax,
     numpy=lambda input, dim, index, *sparse: (
         "np.take_along_axis(input, index, dim)"
         if index.shape
@@ -314,6 +323,7 @@ def _indexed_strides(strides, input, indices):
 
 @movement(
     _indexed,
+    jax=lambda input, indices: f"input[{key_text(indices)}]",
     public=False,
     shape=lambda input, indices: (indexed_shape(input, indices), input.dtype),
     strides_rule=_indexed_strides,

@@ -20,7 +20,9 @@ from ..kernels.indices import (
     check_indices,
     check_mask,
     indexed_shape,
+    key_text,
     places_of,
+    written_through,
 )
 from ..kernels.rules import zeros
 
@@ -55,6 +57,9 @@ def _put_shape(input, indices, values, accumulate):
 
 @movement(
     _put_at,
+    jax=lambda input, indices, values, accumulate: (
+        f"input.at[{key_text(indices)}].{'add' if accumulate else 'set'}(values)"
+    ),
     public=False,
     grad_fn="IndexPutBackward0",
     shape=_put_shape,
@@ -125,6 +130,10 @@ def _flat_put(x, index, source, accumulate):
 
 @movement(
     _flat_put,
+    jax=lambda input, index, source, accumulate: (
+        f"np.reshape(input, -1).at[np.reshape(index, -1)].{'add' if accumulate else 'set'}"
+        "(np.reshape(source, -1)).reshape(shape)"
+    ),
     inplace=True,
     shape=_flat_put_shape,
     samples=[
@@ -208,6 +217,7 @@ def _scattered_view(x, src, step, name):
 
 @movement(
     _scattered_view,
+    jax=lambda input, src, step, name: written_through("input", "src", input.shape, (*step, -1)),
     public=False,
     grad_fn=lambda input, src, step, name: name,
     counterpart=lambda input, src, step, name: F.copy_slices(input, src, (*step, -1)),

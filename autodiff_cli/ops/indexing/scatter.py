@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from ...errors import fault
@@ -90,8 +92,44 @@ _OUT_OF_RANGE = (
 )
 
 
+def _at_number(then):
+    """The same of what has one element, or one index."""
+    one = re.sub(r"(src|source)\b", r"np.reshape(\1, -1)", then)
+    return f"np.reshape(input, -1).at[np.reshape(index, -1)].{one}.reshape(shape)"
+
+
+def _at_places(then):
+    """How JAX writes sources at places along a dim."""
+
+    def text(input, dim, index, *rest):
+        if not input.shape or not index.shape:
+            return _at_number(then)
+        ones = [1] * index.ndim
+        places = ", ".join(
+            "index" if d == dim else f"np.arange({n}).reshape({[*ones[:d], -1, *ones[d + 1 :]]})"
+            for d, n in enumerate(index.shape)
+        )
+        cut = f"[{', '.join(f':{n}' for n in index.shape)}]"
+        whole = not isinstance(rest[0], Node) or rest[0].shape == index.shape
+        return f"input.at[{places}].{then}".replace("src", "src" if whole else f"src{cut}")
+
+    return text
+
+
+def _at_rows(then):
+    """How JAX writes slices."""
+
+    def text(input, dim, index, *rest):
+        if not input.shape or not index.shape:
+            return _at_number(then)
+        return f"input.at[{':, ' * dim}index].{then}"
+
+    return text
+
+
 @movement(
     _written(np.add.at),
+    jax=_at_places("add(src)"),
     inplace=True,
     shape=_scatter_shape("scatter_add"),
     vjp=lambda g, out, input, dim, index, src: (g, None, _to_source(F.gather(g, dim, index), src)),
@@ -105,6 +143,7 @@ def scatter_add(input: Tensor, dim: Dim, index: Mask, src: Tensor):
 
 @movement(
     _written(_assign),
+    jax=_at_places("set(src)"),
     public=False,
     properties=frozenset({"convention"}),  # the slope of a source that another one overwrote
     grad_fn="ScatterBackward0",
@@ -130,6 +169,7 @@ def _(g, out, input, dim, index, src):
 
 @movement(
     _written(_assign),
+    jax=_at_places("set(value)"),
     public=False,
     grad_fn="ScatterBackward1",
     samples=[S(t(3, 2), 0, ints(2, 2), 1.5)],
@@ -355,6 +395,7 @@ def _rows_added(x, dim, index, source, alpha):
 
 @movement(
     _rows_added,
+    jax=_at_rows("add(alpha * source)"),
     inplace=True,
     shape=_index_add_shape,
     samples=[
@@ -394,6 +435,7 @@ def _rows_written(x, dim, index, value):
 
 @movement(
     _rows_written,
+    jax=_at_rows("set(source)"),
     inplace=True,
     shape=_index_copy_shape,
     samples=[
@@ -430,6 +472,7 @@ _FILLED: dict[str, Any] = {"public": False, "shape": _index_fill_shape, "counter
 
 @movement(
     _rows_written,
+    jax=_at_rows("set(value)"),
     grad_fn="IndexFillBackward0",
     vjp=lambda g, out, input, dim, index, value: (F.index_fill_number(g, dim, index, 0.0), None),
     samples=[S(t(3, 2), 0, ints(2), 1.5)],
@@ -440,7 +483,11 @@ def index_fill_number(input: Tensor, dim: Dim, index: Mask, value: Scalar):
 
 
 @movement(
-    _rows_written, grad_fn="IndexFillBackward1", samples=[S(t(3, 2), 0, ints(2), t())], **_FILLED
+    _rows_written,
+    jax=_at_rows("set(value)"),
+    grad_fn="IndexFillBackward1",
+    samples=[S(t(3, 2), 0, ints(2), t())],
+    **_FILLED,
 )
 def index_fill_tensor(input: Tensor, dim: Dim, index: Mask, value: Tensor):
     """`input` with a 0-d tensor in the slices of the index."""

@@ -69,6 +69,9 @@ def gaps_of_last(input: Tensor, n: int):
 
 @opaque(
     _argsort,
+    jax=lambda input, dim, descending, stable: (
+        "np.argsort(input, axis=dim, descending=descending)" if input.shape else None
+    ),
     shape=lambda input, dim, descending, stable: (input.shape, INT64),
     samples=SORTED,
     kink=lambda input, dim, *rest: F.gaps(input, dim),

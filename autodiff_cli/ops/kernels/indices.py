@@ -176,3 +176,29 @@ def check_weak(value: Node | None, dtype: np.dtype) -> None:
     """`check_number` of a Python number among the operands."""
     if value is not None and value.weak and value.args and type(value.args[0]) in (int, float):
         check_number(value.args[0], dtype)
+
+
+def key_text(indices: Any) -> str:
+    """What stands in the brackets of an array where indices are places of dims."""
+    return ", ".join(":" if i is None else f"indices[{at}]" for at, i in enumerate(indices))
+
+
+MOST_WRITTEN = 256  # elements whose places are written one by one
+
+
+def written_through(base: str, value: str, shape: Any, step: Any) -> str | None:
+    """How JAX writes to what a view, an op and its arguments and the number of its result, shows of
+    a base; None where that would be long."""
+    op, rest, index = step
+    if op.key == "select":
+        dim, place = rest
+        return f"{base}.at[{':, ' * dim}{place}].set({value})"
+    if op.key == "slice":
+        dim, *ends = rest
+        said = ":".join("" if end is None else str(end) for end in ends)
+        return f"{base}.at[{':, ' * dim}{said}].set({value})"
+    if math.prod(shape) > MOST_WRITTEN:
+        return None
+    places = op.kernel(np.arange(math.prod(shape)).reshape(shape), *rest)
+    numbers = (places if index < 0 else places[index]).tolist()
+    return f"np.reshape({base}, -1).at[np.array({numbers}, int)].set({value}).reshape(shape)"

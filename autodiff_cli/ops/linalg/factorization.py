@@ -85,8 +85,16 @@ def system_shape(name, a, b, left):
     return broadcast_shapes(a.shape[:-2], b.shape[:-2]) + b.shape[-2:]
 
 
+def _solved_in_jax(input, B, upper, left, unitriangular):
+    if input.ndim != 2 or B.ndim != 2:
+        return None
+    call = "scipy.linalg.solve_triangular(%s, lower=%s, unit_diagonal=unitriangular)"
+    return call % ("input, B", not upper) if left else call % ("input.T, B.T", upper) + ".T"
+
+
 @opaque(
     _solve_triangular,
+    jax=_solved_in_jax,
     name="linalg.solve_triangular",
     grad_fn="LinalgSolveTriangularBackward0",
     shape=lambda input, B, upper, left, unitriangular: (
@@ -183,6 +191,7 @@ def _cholesky_slope(g, factor, upper):
 
 @opaque(
     lambda input, upper: _cholesky(input, upper),
+    jax="(np.linalg.cholesky(input, upper=upper), 0)",
     public=False,
     grad_fn="LinalgCholeskyExBackward0",
     fields=("L", "info"),

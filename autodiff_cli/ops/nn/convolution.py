@@ -58,11 +58,50 @@ def _convolve_weight(x, g, steps, kernel):
     return total.reshape(g.shape[1], x.shape[1] // groups, *kernel)
 
 
+def _in_jax(source, kernel, steps, ends, strides=None):
+    """A convolution by XLA: what it strides over, and what is put before and after each dim."""
+    keywords = [("rhs_dilation", steps.dilation)]
+    if strides is None:
+        strides, keywords = (1,) * len(ends), [*keywords, ("lhs_dilation", steps.stride)]
+    keywords += [("feature_group_count", steps.groups)] * (steps.groups != 1)
+    said = "".join(f", {key}={value}" for key, value in keywords if value not in ((1,), (1, 1)))
+    return f"jax.lax.conv_general_dilated({source}, {kernel}, {strides}, {ends}{said})"
+
+
+def _convolve_in_jax(input, weight, steps, sizes):
+    return _in_jax("input", "weight", steps, [(p, p) for p in steps.padding], steps.stride)
+
+
+def _convolve_input_in_jax(g, weight, steps, kept):
+    if steps.groups != 1:
+        return None
+    ends = []
+    for d, size in enumerate(kept):
+        reach = steps.dilation[d] * (weight.shape[2 + d] - 1)
+        ahead = reach - steps.padding[d]
+        ends.append((ahead, size - (g.shape[2 + d] - 1) * steps.stride[d] - 1 - ahead + reach))
+    axes = tuple(range(2, g.ndim))
+    return _in_jax("g", f"np.flip(weight.swapaxes(0, 1), {axes})", steps, ends)
+
+
+def _convolve_weight_in_jax(x, g, steps, kernel):
+    if steps.groups != 1:
+        return None
+    ends = []
+    for d, size in enumerate(kernel):
+        reach = (size - 1) * steps.dilation[d] + (g.shape[2 + d] - 1) * steps.stride[d] + 1
+        ends.append((steps.padding[d], reach - x.shape[2 + d] - steps.padding[d]))
+    turned = Steps(steps.dilation, steps.padding, steps.stride, 1)
+    found = _in_jax("input.swapaxes(0, 1)", "g.swapaxes(0, 1)", turned, ends, steps.dilation)
+    return f"{found}.swapaxes(0, 1)"
+
+
 ONE = Steps((1,), (0,), (1,), 1)
 
 
 @opaque(
     _convolve,
+    jax=_convolve_in_jax,
     public=False,
     properties=frozenset({"samplewise"}),
     samples=[S(t(1, 2, 4), t(3, 2, 2), ONE, (3,))],
@@ -81,6 +120,7 @@ def convolve(input: Tensor, weight: Tensor, steps: Any, sizes: Size):
 
 @opaque(
     _convolve_input,
+    jax=_convolve_input_in_jax,
     public=False,
     properties=frozenset({"samplewise"}),
     samples=[S(t(1, 3, 3), t(3, 2, 2), ONE, (4,))],
@@ -99,6 +139,7 @@ def convolve_input(g: Tensor, weight: Tensor, steps: Any, sizes: Size):
 
 @opaque(
     _convolve_weight,
+    jax=_convolve_weight_in_jax,
     public=False,
     properties=frozenset({"sums samples"}),
     samples=[S(t(1, 2, 4), t(1, 3, 3), ONE, (2,))],

@@ -28,6 +28,7 @@ from ...graph.op import cast, constant
 from ...graph.registry import F
 from ...graph.samples import Bad, S, t
 from ...graph.sizes import check_size
+from ..kernels.indices import MOST_WRITTEN
 from ..kernels.rules import require_float
 from ..kernels.windows import resampled, spread_back
 
@@ -39,8 +40,23 @@ def _resampled_shape(input, rules):
     return (*input.shape[:lead], *(rule[1] for rule in rules)), input.dtype
 
 
+def _in_jax(input, rules, sizes=None):
+    """A product with the matrix of each rule."""
+    text = "input"
+    for axis, rule in enumerate(rules, input.ndim - len(rules)):
+        size = input.shape[axis] if sizes is None else sizes[axis - input.ndim]
+        matrix = resampled(np.eye(size, dtype=input.dtype), (rule,))
+        matrix = matrix if sizes is None else matrix.T
+        if matrix.size > MOST_WRITTEN:
+            return None
+        array = f"np.array({matrix.tolist()}, np.{input.dtype})"
+        text = f"np.moveaxis(np.tensordot({text}, {array}, ({axis}, 0)), -1, {axis})"
+    return text
+
+
 @opaque(
     resampled,
+    jax=_in_jax,
     public=False,
     properties=frozenset({"samplewise"}),
     shape=_resampled_shape,
@@ -55,6 +71,7 @@ def resample(input: Tensor, rules: Any):
 
 @opaque(
     spread_back,
+    jax=_in_jax,
     public=False,
     properties=frozenset({"samplewise"}),
     shape=lambda input, rules, sizes: (

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...errors import fault
 from ...graph.declare import Any, Promote, Tensor, composite, function, pointwise, rows
+from ...graph.op import value_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from .error_function import erf
@@ -213,6 +214,7 @@ def _check_order(n, input):
 
 @pointwise(
     _polygamma_kernel,
+    jax=lambda n, input: None if (value_of(input) > 0).all() else "",  # JAX's holds there alone
     promote=Promote.FLOAT,
     aliases=["special.polygamma"],
     method=False,

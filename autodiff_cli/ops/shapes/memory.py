@@ -11,6 +11,7 @@ from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.shapes import fits
 from ...graph.strides import same_strides, strides_of
+from ..kernels.indices import written_through
 from ..kernels.rules import zeros
 
 _SAME: dict[str, Any] = {
@@ -103,6 +104,7 @@ def _placed(base, value, step):
 
 @opaque(
     _copy_slices,
+    jax=lambda base, value, step: written_through("base", "value", base.shape, step),
     public=False,
     grad_fn="CopySlices",
     strides_rule=same_strides,

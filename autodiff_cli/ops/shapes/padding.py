@@ -55,13 +55,17 @@ def _surrounded(x, pad, value):
     return np.pad(x[tuple(cut)], _widths(x.ndim, pad), constant_values=value)
 
 
+def _padded_text(input, pad, value):
+    cut = [":"] * input.ndim
+    for dim, before, after in _sides(input.ndim, pad):
+        cut[dim] = f"{max(-before, 0)}:{input.shape[dim] - max(-after, 0)}"
+    whole = f"input[{', '.join(cut)}]" if min(pad) < 0 else "input"
+    return f"np.pad({whole}, {_widths(input.ndim, pad)}, constant_values=value)"
+
+
 @movement(
     _surrounded,
-    numpy=lambda input, pad, value: (
-        None
-        if min(pad) < 0
-        else f"np.pad(input, {_widths(input.ndim, pad)}, constant_values=value)"
-    ),
+    numpy=_padded_text,
     shape=_constant_shape,
     method=False,
     vjp=lambda g, out, input, pad, value: F.constant_pad_nd(g, tuple(-p for p in pad), 0),

@@ -15,7 +15,7 @@ from ...graph.registry import F
 from ...graph.registry import op as op_of
 from ...graph.samples import Bad, S, t
 from ...graph.sizes import within
-from ..kernels.indices import key_of, wrapped_index
+from ..kernels.indices import key_of, wrapped_index, written_through
 from ..kernels.rules import require_dims
 
 
@@ -47,6 +47,10 @@ def _padded(value, shape, step):
 @movement(
     _embedded,
     numpy=_padded,
+    jax=lambda value, shape, step: (
+        _padded(value, shape, step)
+        or written_through(f"np.zeros(shape, np.{value.dtype})", "value", shape, (*step, -1))
+    ),
     public=False,
     shape=lambda value, shape, step: (shape, value.dtype),
     vjp=lambda g, out, value, shape, step: step[0].apply([g, *step[1]]),
@@ -246,8 +250,15 @@ def _diag_embedded(x, offset, dim1, dim2):
     return _embedded(x, shape, (diagonal, (offset, *_embed_dims(x, offset, dim1, dim2))))
 
 
+def _diag_embedded_in_jax(input, offset, dim1, dim2):
+    shape, _ = _embed_shape(input, offset, dim1, dim2)
+    step = diagonal, (offset, *_embed_dims(input, offset, dim1, dim2)), -1
+    return written_through(f"np.zeros(shape, np.{input.dtype})", "input", shape, step)
+
+
 @movement(
     _diag_embedded,
+    jax=_diag_embedded_in_jax,
     numpy=lambda input, *dims: "np.diag(input)" if (input.ndim, dims) == (1, (0, -2, -1)) else None,
     shape=_embed_shape,
     vjp=lambda g, out, input, offset, dim1, dim2: F.diagonal(g, offset, dim1, dim2),
