@@ -212,7 +212,9 @@ class NumpySource(GraphSource):
         numbers = [type(v) is Node and isinstance(self._tree_of(v), ast.Constant | ast.UnaryOp)
                    and self.graph.of(v) not in self.graph.live for v in node.args]  # fmt: skip
         typed = [
-            _typed(tree, value) if is_number else tree
+            ast.Call(expression(f"np.{value.dtype.name}".replace("bool", "bool_")), [tree], [])
+            if is_number
+            else tree
             for tree, is_number, value in zip(args, numbers, node.args, strict=True)
         ]
         return self.kernels.call(op.kernel, op.key, args, typed)
@@ -248,11 +250,6 @@ class _Wanted:
 
     def needs(self) -> list[Node]:
         return self.parts
-
-
-def _typed(tree: Any, node: Node) -> Any:
-    """A number as one of NumPy's, with a dtype."""
-    return ast.Call(expression(f"np.{node.dtype.name}".replace("bool", "bool_")), [tree], [])
 
 
 def literal(value: Any, tree_of: Callable[[Any], Any]) -> Any:
