@@ -21,6 +21,8 @@ from autodiff_cli.autograd.tensor import Tensor
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.graph.dtypes import FLOAT32
 from autodiff_cli.graph.state import STATE
+from autodiff_cli.language.python import loading
+from autodiff_cli.language.python.array_files import read_npy
 from autodiff_cli.language.python.loading import READ, files, load, read_array
 
 ARRAY = np.arange(6.0).reshape(2, 3)
@@ -415,6 +417,32 @@ def test_limit_on_memory(folder: Path) -> None:
         error = failure(lambda name=name: load(name))
         assert error.code == "E505", name
         assert name in error.diagnostic.message
+
+
+def test_files_that_end_early_or_cannot_be_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = npy(ARRAY)
+    error = failure(lambda: read_npy("x.npy", io.BytesIO(whole[:-8]), len(whole)))
+    assert (error.code, "8 bytes are missing" in error.diagnostic.message) == ("E702", True)
+
+    def broken(*_: Any) -> None:
+        raise OSError(5, "Input/output error")
+
+    (folder / "x.npy").write_bytes(whole)
+    monkeypatch.setitem(loading._READERS, ".npy", broken)
+    error = failure(lambda: load("x.npy"))
+    assert (error.code, "input/output error" in error.diagnostic.message.lower()) == ("E701", True)
+
+
+def test_long_lists_of_members_are_refused(folder: Path) -> None:
+    """The list's length in the record of an archive with more than 4 GiB."""
+    record = bytearray(76)
+    record[:4] = b"PK\6\6"
+    record[40:48] = (1 << 40).to_bytes(8, "little")
+    (folder / "x.npz").write_bytes(bytes(record) + b"PK\5\6" + bytes(18))
+    error = failure(lambda: load("x.npz"))
+    assert (error.code, str(1 << 40) in error.diagnostic.message) == ("E505", True)
 
 
 def test_endless_rows_are_refused(folder: Path) -> None:

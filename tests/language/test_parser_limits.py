@@ -9,6 +9,7 @@ import pytest
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.language.syntax import lexer
 from autodiff_cli.language.syntax import tree as s
+from autodiff_cli.language.syntax.literals import numbers
 from autodiff_cli.language.syntax.parser import parse
 from autodiff_cli.source import Source
 from tests.pace import spent, takes_at_most
@@ -29,6 +30,7 @@ def code_of(text: str) -> str:
         "x = " + "[" * 201 + "1" + "]" * 201,
         "x = " + "(" * 100_000,
         "x = " + "[" * 100_000 + "1,",
+        "x = " + "[" * 5000 + "1" + "]" * 5000,
         "x = " + "{" * 300,
         "x = " + "-" * 201 + "1",
         "x = " + "not " * 5000 + "1",
@@ -38,10 +40,19 @@ def code_of(text: str) -> str:
         "if a: b\n" + "elif a: b\n" * 300,
         "".join("  " * i + "if x:\n" for i in range(250)) + "  " * 250 + "y\n",
     ],
-    ids=range(11),
+    ids=range(12),
 )
 def test_too_deep(text: str) -> None:
     assert code_of(text) == "E108"
+
+
+@pytest.mark.parametrize(("name", "text"), [("MAX_NUMBERS", "1, "), ("MAX_ROWS", "[1], ")])
+def test_too_long_lists(name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = f"x = [{text * 2000}1]"
+    monkeypatch.setattr(numbers, name, 1999)
+    assert code_of(program) == "E108"
+    monkeypatch.setattr(numbers, name, 2001)
+    assert parse(Source(program)).body
 
 
 def test_two_hundred_levels_are_fine() -> None:

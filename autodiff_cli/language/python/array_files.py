@@ -51,8 +51,6 @@ class _Npy:
         if need > size - used:
             promised = f"its header promises shape {shape} of {dtype.name}, {need} bytes"
             raise self.wrong("is cut off", f": {promised}, but {max(size - used, 0)} follow")
-        if need > STATE.max_bytes:
-            raise too_large(self.text, need)
         buffer = np.empty(need, np.uint8)
         self.fill(buffer.data)
         return self.native(buffer.view(dtype).reshape(shape, order="F" if fortran else "C"))

@@ -169,11 +169,7 @@ def _parsed(text: str, data: bytes) -> Any:
 def _array(text: str, value: Any, where: str) -> np.ndarray:
     """The array of a number or nested list, with the dtype that `torch.tensor` gives it."""
     try:
-        array = array_of(_numbers(text, value, where))
-        if array.dtype.kind in "bif":
-            return array
-        words = f"holds {array.dtype.name}{where}, not numbers"
-        raise wrong_data(text, words, "write a list of numbers")
+        return array_of(_numbers(text, value, where))
     except AutodiffError as error:
         if error.code in ("E702", "E505"):
             raise

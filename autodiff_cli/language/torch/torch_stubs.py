@@ -148,11 +148,11 @@ def _can_cast(source: Any, target: Any) -> bool:
 def _fork(*args: Any, **kwargs: Any) -> Manager:
     """`torch.random.fork_rng()`: draws inside leave the stream as it was."""
     kept: list[Any] = []
-    return Manager(
-        "fork_rng",
-        lambda: kept.append(default_stream().get_state()),
-        lambda error: default_stream().set_state(kept.pop()),
-    )
+
+    def leave(error: Any) -> None:
+        default_stream().set_state(kept.pop())
+
+    return Manager("fork_rng", lambda: kept.append(default_stream().get_state()), leave)
 
 
 _NO = """
