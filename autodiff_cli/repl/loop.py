@@ -30,7 +30,7 @@ from .entries import Entry, Outcome, Problem, Quit, imports
 from .interactive import Interactive
 from .interrupts import uninterrupted
 from .pasted import without_prompts
-from .show import assigned_line, value_lines
+from .show import assigned_line, indented, value_lines
 
 # Runs a command of the command line on the session's program: words, program text -> code, output.
 Tool = Callable[[list[str], str], tuple[int, str]]
@@ -242,7 +242,9 @@ class Loop:
                 if name in names:
                     self.say(assigned_line(name, names[name], look))
                     if isinstance(names[name], Tensor) and names[name].shape:
-                        self.say("\n".join(f"  {line}" for line in self._whole(names[name])))
+                        with self.session.aside():
+                            block = indented(names[name], look, self.session.python)
+                        self.say("\n".join(block))
 
     def _whole(self, value: Any) -> list[str]:
         with self.session.aside():

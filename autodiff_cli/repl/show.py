@@ -23,6 +23,12 @@ from ..render.values import Look, cell_lines, fit_lines, norm
 LONGEST = 10_000  # characters of a value that is no tensor
 
 
+def indented(value: Any, look: Look, python: bool) -> list[str]:
+    """A value in full below its name."""
+    room = look._replace(width=look.width - 2)
+    return [f"  {line}" for line in value_lines(value, room, python)]
+
+
 def value_lines(value: Any, look: Look, python: bool) -> list[str]:
     """A value in full, as a bare expression shows it."""
     if isinstance(value, Tensor) and not python:

@@ -37,6 +37,15 @@ def test_gradients_below_each_other(make_session: Callable[..., Any]) -> None:
     assert session(":grad").splitlines()[2].startswith("B.grad")
 
 
+def test_values_below_their_name_have_its_room(make_session: Callable[..., Any]) -> None:
+    session = make_session(width=lambda: 44)
+    session(":set echo full")
+    session("q = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]")
+    for shown in (session(":list values"), session(":info q")):
+        rows = [line for line in shown.splitlines() if line.startswith("  ")]
+        assert rows[:2] == ["  [ 1,  2,  3,  4,  5,  6,  7,  8,  9, 10,", "   11, 12]"]
+
+
 def test_gradients_of_and_with_respect_to(demo: Any) -> None:
     demo("other = sum(A)")
     assert demo(":grad other") == "A.grad  [[1, 1],\n         [1, 1]]\n"

@@ -237,6 +237,25 @@ def test_it_fits_and_is_painted(browser: Any, page: str, width: int, scheme: str
         (Path(os.environ["REPORT_SHOTS"]) / name).write_bytes(picture)
 
 
+@pytest.mark.parametrize("width", [1440, 390])
+def test_the_line_of_a_step_is_seen_beside_its_number(
+    browser: Any, tmp_path: Path, width: int
+) -> None:
+    lines = ["# nothing"] * 60
+    text = "x = [1, 2]\n" + "\n".join(lines) + "\nloss = sum(x * x)\n" + "\n".join(lines)
+    out = tmp_path / "long.html"
+    assert said("report", "-e", text, "-o", str(out))[0] == 0
+    size(browser, width, 900)
+    opened(browser, f"{out.as_uri()}#b1")
+    seen = browser.execute_script("""
+      const pane = document.querySelector(".code").getBoundingClientRect();
+      const mark = document.querySelector("mark.backward").getBoundingClientRect();
+      const text = document.querySelector("pre.text").getBoundingClientRect();
+      const gutter = document.querySelector("pre.gutter").getBoundingClientRect();
+      return [mark.top >= pane.top && mark.bottom <= pane.bottom, text.top - gutter.top];""")
+    assert seen == [True, 0]
+
+
 def test_in_a_notebook(browser: Any, tmp_path: Path) -> None:
     """Two frames in one document, each stepped by its own keys."""
     shell = Shell()

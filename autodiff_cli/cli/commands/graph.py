@@ -136,7 +136,8 @@ class Graphs(Runner):
         from ...render.graphs.forms import tree_of
 
         values, env = self.values, self.env
-        width = self.look().width if self.form == "rich" else 10_000
+        narrow = self.form == "rich" or (env.again and env.seen)  # of a session in a terminal
+        width = self.look().width if narrow else 10_000
         rows = tree_of(
             report, most=MOST, near=values["max_nodes"] is not None, all=values["all"],
             width=width - 1, precision=values["precision"],

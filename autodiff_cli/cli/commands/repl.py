@@ -224,7 +224,9 @@ def _call(words: list[str], program: str, env: Environment) -> int:
     read = ["--allow-read", os.getcwd()]
     if name == "check":
         return _check(words, program, env)
-    form = ["--format", "rich"] if name in ("jacobian", "hessian", "explain", "why") else []
+    form = (
+        ["--format", "rich"] if name in ("jacobian", "hessian", "explain", "derive", "why") else []
+    )
     # A session has leaves for several results: that one does not depend on another is no news.
     quiet = [] if name in ("why", "graph") else ["-q"]
     return run_group([*words, *form, *quiet, *read, "-"], env)

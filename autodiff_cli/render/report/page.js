@@ -93,8 +93,9 @@ function go(file, at, quiet) {
   for (const mark of file.marks) {
     const now = mark.dataset.at.split(" ").includes(stop.node);
     mark.classList.remove("forward", "backward", "seed");
-    if (now) mark.classList.add(stop.phase);
-    for (const pane of now ? [".code", "pre.text"] : []) centre(file.article.querySelector(pane), mark);
+    if (!now) continue;
+    mark.classList.add(stop.phase);
+    centre(file.article.querySelector(".code"), mark);
   }
   if (!quiet) address(stop.id);
 }
@@ -124,13 +125,14 @@ function paint(file, at) {
 // What is larger than its pane is moved so that an element is seen.
 function centre(pane, element) {
   if (!pane || !element) return;
+  pane.scrollLeft = 0;
   const here = element.getBoundingClientRect();
   const there = pane.getBoundingClientRect();
   if (pane.scrollHeight > pane.clientHeight) {
     pane.scrollTop += here.top + here.height / 2 - there.top - there.height / 2;
   }
-  if (here.left < there.left || here.right > there.right) {
-    pane.scrollLeft += here.left - there.left - 24;
+  if (here.right > there.right) {
+    pane.scrollLeft = here.left - there.left - Math.max(64, (there.width - here.width) / 2);
   }
 }
 

@@ -35,7 +35,7 @@ from ...source import Source
 from ...suggest import did_you_mean, meant, named, suggest
 from ..entries import Problem
 from ..program_text import statement_text
-from ..show import describe, gradient_block, side_by_side, summary, table, value_lines
+from ..show import describe, gradient_block, indented, side_by_side, summary, table, value_lines
 from .settings import whole_number
 
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ def list_names(loop: Loop, words: str) -> None:
                 if len(lines) == 1:
                     loop.say(clipped(f"{name} = {lines[0]}", loop))
                 else:
-                    loop.say("\n".join([f"{name} =", *(f"  {line}" for line in lines)]))
+                    block = indented(value, loop.look, session.python)
+                    loop.say("\n".join([f"{name} =", *block]))
     elif words:
         raise Problem(
             f"`:list` takes leaves, values or defs, not `{words[:60]}`", "`:list` lists the names"
@@ -111,7 +112,7 @@ def info(loop: Loop, words: str) -> None:
         else:
             array = value_of(value.looked_at)
             loop.say(f"{name}  {format_shape(array.shape)} {describe(value)}")
-            loop.say("\n".join(f"  {line}" for line in value_lines(value, loop.look, False)))
+            loop.say("\n".join(indented(value, loop.look, False)))
             if array.size > 1 and array.dtype.kind == "f":
                 for line in wrap(statistics(array), loop.look.width - 2, tabsize=1):
                     loop.say(f"  {line}")
