@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .algebra import Algebra
-from .expression import INFIX, Call, Name, Number
+from .expression import INFIX, Call, Infix, Name, Number
 from .forms import Form, call, infix, literal, placed
 from .places import matrix
 from .terms import JOINS, OPERAND, At, Atom, Factor, Label, Sum, is_summed, number_of
@@ -141,6 +141,13 @@ class AtomPrinter:
             return self.form(gate.parts[0])
         if gate.data == "fails":
             return call("logical_not", self.form(gate.parts[0]))
+        inner, bound = gate.parts
+        if gate.data in ("gt", "le") and number_of(bound) == 0:  # relu(u) > 0 where u > 0
+            for number, name in self.named_atoms.items():
+                atom = self.algebra.atoms[number]
+                if atom.function in ("relu", "nn.functional.relu") and atom.parts[0] == inner:
+                    shown = Infix(gate.data, Name(name, atom.shape), Number(0))
+                    return Form(1, 0, shown)
         return infix(gate.data, *self._sides(gate.parts))
 
     def _function(self, atom: Atom) -> Form:
