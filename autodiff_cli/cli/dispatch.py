@@ -27,7 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "derive": ("derive", "Derivatives as formulas: text, LaTeX, program text."),
     "explain": ("explain", "The chain rule step by step, with names and numbers."),
     "why": ("why", "Why a gradient is None, zero, NaN or infinite, with a repair."),
-    "graph": ("graph", "Draw the graph behind a result: tree, dot, mermaid or JSON."),
+    "graph": ("graph", "Draw the graph behind a result: a tree, SVG, PNG, HTML, dot, mermaid."),
     "report": ("report", "One page of HTML: source, graph and values, to step through."),
     "ops": ("ops", "List the operations, or describe one."),
     "lsp": ("lsp", "Serve editors: diagnostics, hover, completion, rename, hints."),
