@@ -286,7 +286,7 @@ class _Builder:
     ) -> tuple[Formula, tuple[int, ...] | None]:
         """`node`, the sum of the cotangents of a path, in the names of the program."""
         entries = [n for n in self._made(unit.head) if n in self.recording.used]
-        names = dict(self.names.of)
+        names = {n: name for n, name in self.names.of.items() if n.outputs is None}
         seeds = dict(self.recording.seeds)
         for n in entries:
             g = self.recording.used[n]

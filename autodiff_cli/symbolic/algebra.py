@@ -271,7 +271,7 @@ class Algebra:
             if self.atoms[atom].kind != "group":
                 continue
             terms = self.atoms[atom].parts[0].terms
-            if len(terms) > 1:
+            if len(terms) != 1:
                 continue
             ((product, value),) = terms
             summed = any(is_summed(label) for factor in product for label in factor.at)
