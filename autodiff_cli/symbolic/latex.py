@@ -80,7 +80,8 @@ def name(text: str) -> str:
     gradient = _GRADIENT.fullmatch(text)
     if gradient:
         inner = name(gradient[1])
-        return rf"\bar{{{inner}}}" if len(gradient[1]) <= 2 else rf"\overline{{{inner}}}"
+        narrow = len(gradient[1]) <= 2 and not inner.startswith(r"\text{")
+        return rf"\bar{{{inner}}}" if narrow else rf"\overline{{{inner}}}"
     if _DIGITS.fullmatch(text):
         return number(float(text))
     again = _OCCURRENCE.fullmatch(text)
