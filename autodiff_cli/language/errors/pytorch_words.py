@@ -209,6 +209,6 @@ def said(error: AutodiffError) -> tuple[str, str] | None:
         try:
             if all(_holds(condition, error.facts) for condition in when):
                 return _filled(words, error.facts), kind
-        except LookupError:  # words that are not for a fact of this kind
+        except (LookupError, TypeError):  # words that are not for a fact of this kind
             continue
     return None

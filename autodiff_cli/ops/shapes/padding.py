@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import fault
-from ...graph.declare import Ints, Scalar, Size, Tensor, composite, function, movement
+from ...graph.declare import Ints, Scalar, Tensor, composite, function, movement
 from ...graph.node import Node, Shape
 from ...graph.op import constant
 from ...graph.registry import F
@@ -21,8 +21,8 @@ def _sides(ndim: int, pad: tuple[int, ...]) -> list[tuple[int, int, int]]:
     return [(ndim - 1 - i // 2, pad[i], pad[i + 1]) for i in range(0, len(pad), 2)]
 
 
-def _check_length(input: Node, pad: tuple[int, ...]) -> None:
-    if len(pad) % 2 or len(pad) > 2 * input.ndim:
+def _check_length(input: Node, pad: int | tuple[int, ...]) -> None:
+    if type(pad) is int or len(pad) % 2 or len(pad) > 2 * input.ndim:
         raise fault("E303 pad-shape", pad, input, 2 * input.ndim)
 
 
@@ -72,7 +72,7 @@ def _padded_text(input, pad, value):
     samples=[S(t(2, 3), (1, 2)), S(t(2, 3), (1, -1, 0, 1), 1.5)],
     errors=[Bad("E303", t(2), (1,)), Bad("E303", t(2), 1), Bad("E303", t(2), (-2, -1))],
 )
-def constant_pad_nd(input: Tensor, pad: Size, value: Scalar = 0):
+def constant_pad_nd(input: Tensor, pad: Ints, value: Scalar = 0):
     """`value` before and after each dim, from the last on; negative numbers cut off."""
 
 
