@@ -85,9 +85,11 @@ class GradSlot(AccumulateGrad):
 
 
 class Unkept(AccumulateGrad):
-    """Of a view that was made under no_grad: it requires grad and gets none."""
+    """Of a view that was made under no_grad: it requires grad and gets none. `kept` tells what is
+    written for NumPy that such a leaf is no value of its own."""
 
     __slots__ = ()
+    kept = False
 
     def receive(self, g: Node, create_graph: bool) -> None:
         """Nothing adds up."""

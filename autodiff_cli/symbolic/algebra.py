@@ -495,7 +495,7 @@ class Algebra:
         number, inner = 1.0, sum_
         if len(sum_.terms) == 1:
             (product, coefficient) = sum_.terms[0]
-            if power == int(power) or (coefficient > 0 and len(repr(coefficient**power)) <= 8):
+            if power == int(power) or coefficient > 0:
                 number, inner = coefficient, Sum(((product, 1.0),), sum_.shape)
         elif len(sum_.terms) > 1 and power == int(power):
             number, inner = self._content(sum_)

@@ -22,7 +22,7 @@ def _sides(ndim: int, pad: tuple[int, ...]) -> list[tuple[int, int, int]]:
 
 
 def _check_length(input: Node, pad: int | tuple[int, ...]) -> None:
-    if type(pad) is int or len(pad) % 2 or len(pad) > 2 * input.ndim:
+    if isinstance(pad, int) or len(pad) % 2 or len(pad) > 2 * input.ndim:
         raise fault("E303 pad-shape", pad, input, 2 * input.ndim)
 
 
