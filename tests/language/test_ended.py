@@ -11,6 +11,7 @@ import pytest
 
 from autodiff_cli.checks.deadline import deadline
 from autodiff_cli.errors import faults
+from autodiff_cli.language.nn import prelude
 from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
 
@@ -135,3 +136,35 @@ def test_an_import_is_whole_when_the_time_is_over(
             pass
     assert sys.modules.pop("slowly_imported").done
     assert signal.getsignal(signal.SIGALRM) == before
+
+
+class Alarm(BaseException):
+    pass
+
+
+def test_a_limit_leaves_no_half_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever an alarm strikes while a module is read and compiled, the next program has all of
+    it."""
+    for moment in range(1, 20_000, 97):
+        monkeypatch.setattr(prelude, "_TEXTS", {})
+        monkeypatch.setattr(prelude._SCOPE, "names", prelude._Names())
+        left = moment
+
+        def alarm(*event: object) -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                sys.setprofile(None)
+                raise Alarm
+
+        sys.setprofile(alarm)
+        try:
+            prelude.define("CosineEmbeddingLoss")
+        except Alarm:
+            assert prelude.define("CosineEmbeddingLoss").fixed
+            assert prelude.define("Linear").fixed
+        finally:
+            sys.setprofile(None)
+        if left > 0:
+            assert moment > 1000
+            return

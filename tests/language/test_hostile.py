@@ -282,3 +282,32 @@ def test_names_of_what_values_hold_are_printable() -> None:
     report = report_of(text)
     assert list(document(report)["tensors"]) == ["o.w", "o['a b']", r"o['\x1b[31m\n']"]
     assert "\x1b" not in plain(report)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ("torch.detach_([1])", "detach_(): argument 'input' must be Tensor, not list"),
+        (
+            "torch.as_strided(1, (2,), (1,))",
+            "as_strided(): argument 'input' must be Tensor, not int",
+        ),
+        (
+            "torch.constant_pad_nd(torch.ones(2), 1)",
+            "`constant_pad_nd` argument `pad` must be a tuple",
+        ),
+        ("np.nanmax(torch.tensor([1, 0, 2])) + 'a'", "unsupported operand type(s)"),
+        ("torch.ones(2) >> (1, 2)", "unsupported operand type(s)"),
+        ("torch.ones(2) >> Odd()", "unsupported operand type(s)"),
+    ],
+)
+def test_odd_arguments_fail_in_words(call: str, words: str) -> None:
+    """As Python's exceptions, whose words begin as PyTorch's where it has any."""
+    text = (
+        "import torch\nimport numpy as np\n"
+        "class Odd(Exception):\n    def __bool__(self): return 2\n"
+        f"try: {call}\nexcept Exception as error: print(str(error)[:{len(words)}])\n"
+    )
+    report = report_of(text)
+    assert report.error is None, report.error
+    assert report.stdout == words + "\n"

@@ -168,7 +168,7 @@ def _texts(file: str) -> dict[str, str]:
     texts = _TEXTS.get(file)
     if texts is None:
         whole = (FOLDER / f"{file}.expr").read_text("utf-8")
-        texts = _TEXTS[file] = {}
+        texts = {}
         for match in _PART.finditer(whole):
             for size in "123" if match[1].endswith("Nd") else "":
                 name = f"{match[1][:-2]}{size}d"
@@ -176,6 +176,7 @@ def _texts(file: str) -> dict[str, str]:
                     texts.setdefault(name, re.sub(r"N(?=d\b)|\bN\b", size, match[0]))
             if not match[1].endswith("Nd"):
                 texts[match[1]] = match[0]
+        _TEXTS[file] = texts  # all of it, or nothing where a limit strikes meanwhile
     return texts
 
 
@@ -241,14 +242,17 @@ def define(name: str) -> Any:
     try:
         tree = parse(PreludeSource(_written_out(_texts(file)[name]), "<library>"))
         compile_block(tree.body, Context(True))(_SCOPE)
+        found = names[name]
+        if isinstance(found, UserClass):
+            found.fixed = True
+            found.names.update({k: _outside(v, _shown(name, k)) for k, v in found.names.items()})
+        else:
+            names[name] = found = LibraryFunction(found, "")
+    except BaseException:
+        names.pop(name, None)
+        raise
     finally:
         STATE.span = span
-    found = names[name]
-    if isinstance(found, UserClass):
-        found.fixed = True
-        found.names.update({k: _outside(v, _shown(name, k)) for k, v in found.names.items()})
-        return found
-    names[name] = found = LibraryFunction(found, "")
     return found
 
 
@@ -268,12 +272,9 @@ def _shown(owner: str, method: str) -> str:
 
 
 def _provide(names: dict[str, Any]) -> None:
-    """What the files use besides the builtins."""
-    names["Module"] = MODULE
-    names["torch"] = Namespace("")
-    names["F"] = Namespace("nn.functional")
-    names["math"] = Namespace("math")
-    names["os"] = Namespace("python.os")
-    names["sys"] = Namespace("python.sys")
-    names["euler"] = 0.57721566490153286060
-    names.update(SUPPORT)
+    """What the files use besides the builtins, all of it at once."""
+    paths = {
+        "torch": "", "F": "nn.functional", "math": "math", "os": "python.os", "sys": "python.sys",
+    }  # fmt: skip
+    spaces = {name: Namespace(path) for name, path in paths.items()}
+    names.update(SUPPORT, Module=MODULE, euler=0.57721566490153286060, **spaces)

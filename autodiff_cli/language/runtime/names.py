@@ -6,6 +6,7 @@ builtins and what it imports.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ...autograd import calls
@@ -15,7 +16,7 @@ from ...graph.registry import overloads
 from ...graph.state import STATE
 from ...ops import public_names
 from ...suggest import did_you_mean, suggest, synonym
-from ..values.dialect import misfit, private
+from ..values.dialect import kind_of, private
 from ..values.providers import STUBS, from_above, paths_below, provided
 from ..values.values import Builtin, Namespace, OpFunction
 from .namespaces import MODULES, NAMESPACES, PREDEFINED, UNUSED
@@ -131,15 +132,20 @@ def _in_place(path: str, name: str) -> Builtin | None:
     """`torch.relu_(x)`: the method of that name, as a function."""
     method = from_above("runtime.attributes.METHODS").get(name)
     if method is not None:
-        return Builtin(name, method)
+        return of_a_tensor(name, method)
     ops = overloads(path)
     if not ops or (path.startswith("nn.functional.") and "inplace" not in ops[0].index):
         return None
+    return of_a_tensor(name, lambda x, *args, **kwargs: calls.in_place(x, ops, name, args, kwargs))
+
+
+def of_a_tensor(name: str, method: Callable[..., Any]) -> Builtin:
+    """A method as a function."""
 
     def run(input: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(input, Tensor):
-            raise misfit(f"`{name}` needs a tensor, not", input, "give one")
-        return calls.in_place(input, ops, name, args, kwargs)
+            raise fault("E205 argument-tensor", kind_of(input), name=name, argument="input")
+        return method(input, *args, **kwargs)
 
     return Builtin(name, run)
 

@@ -20,6 +20,7 @@ from ..python.builtins import TENSOR_TYPE, TYPES
 from ..python.loading import load
 from ..runtime.assertions import Approx
 from ..runtime.attributes import METHODS
+from ..runtime.names import of_a_tensor
 from ..values.dialect import kind_of
 from ..values.factories import (
     LEGACY_NAMES,
@@ -243,7 +244,6 @@ TORCH: dict[str, Any] = {
             "equal": lambda input, other: bool(
                 input.shape == other.shape and np.array_equal(input.numpy(), other.numpy())
             ),
-            "as_strided": as_strided,
             "range": _range,
             "result_type": _result_type,
             "broadcast_shapes": _broadcast_shapes,
@@ -252,6 +252,7 @@ TORCH: dict[str, Any] = {
             "set_num_threads": lambda n: None,
         }
     ),
+    "as_strided": of_a_tensor("as_strided", as_strided),
     "Tensor": TENSOR_TYPE,
     "nn.Parameter": PARAMETER_TYPE,
     "nn.parameter.Parameter": PARAMETER_TYPE,

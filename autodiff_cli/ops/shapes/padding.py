@@ -21,8 +21,8 @@ def _sides(ndim: int, pad: tuple[int, ...]) -> list[tuple[int, int, int]]:
     return [(ndim - 1 - i // 2, pad[i], pad[i + 1]) for i in range(0, len(pad), 2)]
 
 
-def _check_length(input: Node, pad: int | tuple[int, ...]) -> None:
-    if isinstance(pad, int) or len(pad) % 2 or len(pad) > 2 * input.ndim:
+def _check_length(input: Node, pad: tuple[int, ...]) -> None:
+    if len(pad) % 2 or len(pad) > 2 * input.ndim:
         raise fault("E303 pad-shape", pad, input, 2 * input.ndim)
 
 
@@ -36,6 +36,8 @@ def _padded_sizes(shape: Shape, pad: tuple[int, ...]) -> Shape:
 
 
 def _constant_shape(input, pad, value):
+    if isinstance(pad, int):
+        raise fault("E205 pad-a-tuple", pad)
     _check_length(input, pad)
     check_number(value, input.dtype)
     return _padded_sizes(input.shape, pad), input.dtype
@@ -70,7 +72,7 @@ def _padded_text(input, pad, value):
     method=False,
     vjp=lambda g, out, input, pad, value: F.constant_pad_nd(g, tuple(-p for p in pad), 0),
     samples=[S(t(2, 3), (1, 2)), S(t(2, 3), (1, -1, 0, 1), 1.5)],
-    errors=[Bad("E303", t(2), (1,)), Bad("E303", t(2), 1), Bad("E303", t(2), (-2, -1))],
+    errors=[Bad("E303", t(2), (1,)), Bad("E205", t(2), 1), Bad("E303", t(2), (-2, -1))],
 )
 def constant_pad_nd(input: Tensor, pad: Ints, value: Scalar = 0):
     """`value` before and after each dim, from the last on; negative numbers cut off."""
