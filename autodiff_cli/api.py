@@ -111,7 +111,7 @@ def source_of(program: Program) -> Source:
 @Handed()
 def _options(function: str, kind: Callable[..., Any], given: dict[str, Any]) -> Any:
     """The options of a call; those of `defines` may be values by name, as arrays are given."""
-    known = kind.__dataclass_fields__  # type: ignore[attr-defined]
+    known = kind.__dataclass_fields__  # type: ignore[attr-defined]  # a dataclass
     for name in given:
         if name not in known:
             raise fault("E205 no-option", function, name, meant(name, known, ", ".join(known)))

@@ -30,7 +30,7 @@ def pytest_runtest_setup() -> None:
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if STATE.over is not None:  # a test before this one ran into a limit without a run of its own
-        STATE.__init__()  # type: ignore[misc]
+        STATE.__init__()  # type: ignore[misc]  # what each thread begins with
 
 
 @pytest.fixture(scope="session")

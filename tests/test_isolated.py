@@ -99,7 +99,7 @@ def test_the_places_of_operands_come_along() -> None:
     for _ in range(2):
         with pytest.raises(ValueError, match=r"cannot broadcast \(2,\) with \(3,\)") as caught:
             function(w=np.ones(2), x=np.ones(3))
-    labels = caught.value.diagnostic.labels  # type: ignore[attr-defined]
+    labels = caught.value.diagnostic.labels  # type: ignore[attr-defined]  # an AutodiffError
     assert {label.span.text for label in labels} == {"w", "x"}
     assert function(w=1.0, x=2.0) == 2
 

@@ -193,7 +193,7 @@ def _work(connection: Any, answer: Callable[..., Any]) -> None:
 
     OUTSIDE.attend()
     if sys.platform == "linux":
-        live_with(parent_process().sentinel)  # type: ignore[union-attr]
+        live_with(parent_process().sentinel)  # type: ignore[union-attr]  # a child has one
     WORKERS.limit = 1  # the processes share the CPUs
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # quiet: the first process says it
     collect_seldom()

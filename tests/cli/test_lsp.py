@@ -146,7 +146,7 @@ def test_a_program_that_ends_its_process_loses_its_own_answers(tmp_path: Path) -
             assert await editor.client.text_document_hover_async(question) is None
             assert not await editor.type(DEMO)
             shown = await editor.client.text_document_hover_async(question)
-            assert shown is not None and "B  (2, 2)" in shown.contents.value  # type: ignore[union-attr]
+            assert shown is not None and "B  (2, 2)" in shown.contents.value  # type: ignore[union-attr]  # Markdown
 
     edit(work, tmp_path)
 
@@ -158,7 +158,7 @@ def test_values_gradients_and_pages_are_shown(tmp_path: Path) -> None:
         async def shown(line: int, column: int) -> str:
             question = editor.params(lsp.HoverParams, line, column)
             found = await editor.client.text_document_hover_async(question)
-            return "" if found is None else str(found.contents.value)  # type: ignore[union-attr]
+            return "" if found is None else str(found.contents.value)  # type: ignore[union-attr]  # Markdown
 
         assert await shown(3, 12) == (
             "```text\nA  (2, 2) float64 leaf\n[[1, 2],\n [3, 4]]\n"
@@ -192,7 +192,7 @@ def test_completion_knows_the_lines_above(tmp_path: Path) -> None:
             )
             assert isinstance(found, tuple | list)
             for item in found:
-                assert item.text_edit.range.end == lsp.Position(*at)  # type: ignore[union-attr]
+                assert item.text_edit.range.end == lsp.Position(*at)  # type: ignore[union-attr]  # each has one
             return {item.label: item.detail for item in found}
 
         found = await offered("weight = [[1, 2]]\nwrong = nothing\ny = softm")

@@ -462,7 +462,7 @@ class _Given:
 def _by_files(function: Any, client: Any, chunk: int) -> Cluster:
     """The cluster of a function that takes files."""
     cluster = function.cluster = Cluster(client, chunk)
-    cluster.of = lambda array: cluster.blocked(array.source)  # type: ignore[method-assign,attr-defined]
+    cluster.of = lambda array: cluster.blocked(array.source)  # type: ignore[method-assign,attr-defined]  # reads
     return cluster
 
 
@@ -576,7 +576,7 @@ def test_progress(client: Any, folder: Path) -> None:
         source = source_of(str(folder / "X.npy"))
         assert source is not None
         f = ad.value_and_grad("loss = sum(X @ w)", wrt="w", engine="dask", client=client)
-        f.cluster = cluster  # type: ignore[attr-defined]
+        f.cluster = cluster  # type: ignore[attr-defined]  # not of every engine
         f(X=da.from_array(np.ones((ROWS, 3))), w=np.ones(3))
         assert over.wait(60)
     assert told == [f"{i} of 6 blocks" for i in range(1, 7)]
@@ -781,7 +781,7 @@ def test_rows_of_given_numbers_are_read_together_where_they_are_near(
     source = source_of(str(tmp_path / "X.npy"))
     assert source is not None
     asked: list[tuple[int, int]] = []
-    whole, source.at = source.at, lambda *ends: asked.append(ends) or whole(*ends)  # type: ignore[method-assign,func-returns-value]
+    whole, source.at = source.at, lambda *ends: asked.append(ends) or whole(*ends)  # type: ignore[method-assign,func-returns-value]  # counts
     rows = np.arange(0, shape[0], 2)
     assert (Picked(source, rows).read(0, rows.size) == array[rows]).all()
     assert len(asked) == reads

@@ -30,9 +30,16 @@ def report_of(text: str) -> Any:
 
 
 def code_of(text: str) -> str:
-    error = report_of(text).error  # type: ignore[attr-defined]  # a report
+    error = report_of(text).error
     assert error is None or isinstance(error, AutodiffError)
     return "" if error is None else error.code
+
+
+def caught(made: str, call: str, shown: str) -> str:
+    """What a program prints of the exception `e` that a call raises after `made`."""
+    report = report_of(f"{made}try:\n    {call}\nexcept Exception as e:\n    print({shown})\n")
+    assert report.error is None, report.error
+    return str(report.stdout)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +92,7 @@ def test_lists_part_at_their_first_difference_as_in_python() -> None:
 )
 def test_numbers_beyond_measure_are_refused_at_their_place(line: str, code: str) -> None:
     report = report_of(BIG + line + "\n")
-    error = report.error  # type: ignore[attr-defined]  # a report
+    error = report.error
     assert error.code == code and error.span is not None and error.span.line == 3
 
 
@@ -152,10 +159,9 @@ def test_what_python_raises_is_caught_by_its_name(call: str, kind: str) -> None:
         "from functools import cmp_to_key\nfrom collections import namedtuple\n"
         "c, d, p = cmp_to_key(lambda a, b: 0), {1: 2}, namedtuple('P', 'a')\n"
     )
-    text = f"{BIG}{made}try:\n    {call}\nexcept Exception as e:\n    print(type(e).__name__)\n"
-    assert report_of(text).stdout == f"{kind}\n"  # type: ignore[attr-defined]  # a report
+    assert caught(BIG + made, call, "type(e).__name__") == f"{kind}\n"
     calm = "import torch\nprint(0 << 2 ** 70, (-1) ** 10 ** 30, len('a'.zfill(200_000)), 'a' * -9)"
-    assert report_of(calm).stdout == "0 1 200000 \n"  # type: ignore[attr-defined]  # a report
+    assert report_of(calm).stdout == "0 1 200000 \n"
 
 
 def test_what_the_layers_below_raise_is_no_error_of_the_program(
@@ -303,11 +309,8 @@ def test_names_of_what_values_hold_are_printable() -> None:
 )
 def test_odd_arguments_fail_in_words(call: str, words: str) -> None:
     """As Python's exceptions, whose words begin as PyTorch's where it has any."""
-    text = (
+    made = (
         "import torch\nimport numpy as np\n"
         "class Odd(Exception):\n    def __bool__(self): return 2\n"
-        f"try: {call}\nexcept Exception as error: print(str(error)[:{len(words)}])\n"
     )
-    report = report_of(text)
-    assert report.error is None, report.error
-    assert report.stdout == words + "\n"
+    assert caught(made, call, f"str(e)[:{len(words)}]") == words + "\n"

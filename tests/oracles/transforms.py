@@ -4,7 +4,7 @@ Run `python -P tests/oracles/transforms.py` where PyTorch is installed; the test
 file. Of every program it keeps the tensors at top level; of those in `FAILING` the line of the error.
 """
 
-# ruff: noqa: E501  (a program a line)
+# ruff: noqa: E501  # a program a line
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from itertools import combinations, pairwise
 
 import pytest
@@ -42,9 +43,11 @@ GRAPHS = [(make, count) for make in (chain, layers, shared, leaves, mixed) for c
 GRAPHS += [(chain, 1000), (leaves, 1000), (mixed, 1000), (shared, 300)]
 
 
-def laid_out(make: object, count: int, labels: bool, direction: str) -> tuple[Graph, Layout]:
+def laid_out(
+    make: Callable[[int], Graph], count: int, labels: bool, direction: str
+) -> tuple[Graph, Layout]:
     draw = random.Random(7)
-    number, edges = make(count)  # type: ignore[operator]
+    number, edges = make(count)
     sizes = [Size(draw.randrange(40, 300), draw.randrange(20, 120)) for _ in range(number)]
     tags = [Size(50.0, 20.0) if labels and draw.random() < 0.8 else None for _ in edges]
     return (number, edges), layout(sizes, edges, tags, direction)
@@ -70,7 +73,9 @@ def through(box: Box, p: tuple[float, float], q: tuple[float, float]) -> bool:
 @pytest.mark.parametrize("direction", ["BT", "LR"])
 @pytest.mark.parametrize("labels", [False, True], ids=["plain", "labels"])
 @pytest.mark.parametrize("make, count", GRAPHS)
-def test_nothing_overlaps(make: object, count: int, labels: bool, direction: str) -> None:
+def test_nothing_overlaps(
+    make: Callable[[int], Graph], count: int, labels: bool, direction: str
+) -> None:
     (number, edges), found = laid_out(make, count, labels, direction)
     assert len(found.boxes) == number and len(found.routes) == len(edges)
     tags = [route.label for route in found.routes if route.label is not None]
@@ -94,7 +99,7 @@ def test_nothing_overlaps(make: object, count: int, labels: bool, direction: str
 
 
 @pytest.mark.parametrize("make, count", GRAPHS)
-def test_edges_join_their_boxes(make: object, count: int) -> None:
+def test_edges_join_their_boxes(make: Callable[[int], Graph], count: int) -> None:
     (_, edges), found = laid_out(make, count, False, "BT")
     for (source, target), route in zip(edges, found.routes, strict=True):
         start, end = found.boxes[source], found.boxes[target]

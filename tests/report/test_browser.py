@@ -20,8 +20,8 @@ from .test_page import DEMO, LOOP, Shell, ad, said
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 from selenium.webdriver.chrome.service import Service  # noqa: E402  # behind the skip
-from selenium.webdriver.common.by import By  # noqa: E402
-from selenium.webdriver.common.keys import Keys  # noqa: E402
+from selenium.webdriver.common.by import By  # noqa: E402  # as above
+from selenium.webdriver.common.keys import Keys  # noqa: E402  # as above
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")

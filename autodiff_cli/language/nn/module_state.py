@@ -30,7 +30,7 @@ MAX_DEPTH = 200
 def _state_dict(self: Module, *, prefix: Any = "", keep_vars: Any = False) -> dict[str, Any]:
     """Parameters and buffers by path; they share memory with the module's."""
     found: dict[str, Any] = OrderedDict()
-    found._metadata = {}  # type: ignore[attr-defined]
+    found._metadata = {}  # type: ignore[attr-defined]  # as in PyTorch
     keep = truth(keep_vars)
     hooked: list[tuple[str, Module]] = []
     pending: list[tuple[str, Module, int]] = [(prefix, self, 0)]

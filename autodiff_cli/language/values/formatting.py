@@ -8,7 +8,7 @@ from __future__ import annotations
 import builtins
 import itertools
 import re
-from _string import formatter_field_name_split  # type: ignore[import-not-found]
+from _string import formatter_field_name_split  # type: ignore[import-not-found]  # no stubs
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
