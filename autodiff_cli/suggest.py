@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from fnmatch import fnmatchcase
 from functools import cache
 
@@ -33,8 +33,11 @@ def named(pattern: str, names: Iterable[str]) -> list[str]:
     return found or [name for name in names if fnmatchcase(dotted(name), plain)]
 
 
-def suggest(word: str, candidates: Iterable[str], limit: int = 3) -> list[str]:
-    """Up to `limit` candidates that `word` was probably meant to be, the best first.
+def suggest(
+    word: str, candidates: Iterable[str], limit: int = 3, own: Container[str] = ()
+) -> list[str]:
+    """Up to `limit` candidates that `word` was probably meant to be, the best first; those of
+    `own` count as half an edit closer.
 
     A candidate is close when its edit distance (optimal string alignment, letter case ignored) is
     at most a third of the word's length, at least 1 and at most 3, or when one contains the other.
@@ -69,6 +72,7 @@ def suggest(word: str, candidates: Iterable[str], limit: int = 3) -> list[str]:
         if contained is not None:
             distance = min(distance - 0.5, contained)
         if distance <= closest + 1:
+            distance -= 0.5 * (candidate in own)
             found.append((distance, not likely(folded, other), abs(length - len(word)), candidate))
     found.sort()
     good = found and found[0][0] <= closest

@@ -6,7 +6,7 @@ Invariant: the program behaves as it would alone, except that a failed assertion
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -175,8 +175,12 @@ class Watched(Program):
 
     def run(self) -> None:
         """Run to the end under observation; raises AutodiffError."""
+        self.observed(super().run)
+
+    def observed(self, run: Callable[[], None]) -> None:
+        """Do it, and keep what is differentiated."""
         STATE.observers.append(self._differentiated)
         try:
-            super().run()
+            run()
         finally:
             STATE.observers.clear()

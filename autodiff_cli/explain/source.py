@@ -106,7 +106,7 @@ def _differentiated(program: Observed, request: Request) -> tuple[Seeds, str]:
         one = ones_like(node) if program.whole else _one(node, objective.text)
         return [(node, one)], objective.text
     if not program.passes:
-        program.differentiate()
+        program.observed(program.differentiate)
     if not program.passes:
         raise _nothing(program)
     seeds = program.passes[-1]
@@ -121,7 +121,7 @@ def _one(node: Node, name: str) -> Node:
         raise not_single(
             node,
             f"an explanation needs a single number, but `{name}`",
-            help="choose another: --loss NAME",
+            help="choose another: --of NAME",
         )
     return ones_like(node)
 

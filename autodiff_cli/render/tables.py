@@ -251,7 +251,7 @@ class Page:
     ) -> None:
         """A table when it fits, without the columns that can be spared; else stacked."""
         width = self.look.width
-        columns = list(range(len(headers)))
+        columns = [c for c in range(len(headers)) if any(row[c] and row[c][0] for row in rows)]
         if width >= WIDE:
             dtypes = {row[2][0].plain for row in rows} if title == "Values" else set()
             layouts: list[tuple[int, ...]] = [()]
@@ -374,8 +374,8 @@ def _with_gradients(report: Report, records: list[TensorRecord]) -> list[TensorR
         r for r in records
         if r.grad is not None
         or (
-            r.is_leaf and done and not report.chosen and r.name != report.loss
-            and (r.requires_grad or r.inside)
+            r.is_leaf and done and r.name != report.loss and (r.requires_grad or r.inside)
+            and (not report.chosen or r.name in report.chosen)
         )
     ]  # fmt: skip
 

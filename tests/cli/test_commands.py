@@ -169,6 +169,9 @@ def test_text_that_is_no_utf8(cli, tmp_path: Path):
 def test_defines(cli):
     assert "x.grad = 10.0" in cli("-e", "x = 2; loss = x**2", "-D", "x=5").out
     assert "y = 7.0" in cli("-e", "x = 2; loss = x**2", "-D", "+y=7").out
+    later = ("-e", "x = 2; k = 3; loss = x**2", "-D", "x=y+1")
+    assert "help: add it before: `-D +y=...`" in cli(*later).err
+    assert "x.grad = 16.0" in cli("-D", "+y=7", *later).out
     result = cli("-e", "x = 2; loss = sum(x**2)", "-D", "x=@-", stdin="[1, 2]")
     assert "x.grad = [2.0, 4.0]" in result.out
     assert cli("-e", "x = 2; loss = x", "-D", "x=@-", stdin="{").code == 4

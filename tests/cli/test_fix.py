@@ -19,6 +19,8 @@ from autodiff_cli.cli.fixing import Edit, applied, written_back
         ("A = [1, 2]; loss = sum(a * a)", "A = [1, 2]; loss = sum(A * A)"),
         ("x = [1, 2]; loss = sum(reul(x))", "x = [1, 2]; loss = sum(relu(x))"),
         ("x = [1, 2]; loss = x.summ()", "x = [1, 2]; loss = x.sum()"),
+        ("def model(x):\n    return sum(x)\nloss = modle([1, 2])",
+         "def model(x):\n    return sum(x)\nloss = model([1, 2])"),
         ("x = [1, 2]; y = sgimoid(x^2)\nloss = y.summ()",
          "x = [1, 2]; y = sigmoid(x**2)\nloss = y.sum()"),
         ("import torch\nx = torch.ones(2, requires_grad=True)\nloss = torch.smu(x)\n",
@@ -37,7 +39,10 @@ def test_what_is_corrected(cli, tmp_path: Path, text: str, fixed: str):
 
 
 def test_what_cannot_be_corrected_stays(cli, tmp_path: Path):
-    for text in ("x = 3; loss = x + nothing_like_it", "x = (", "x = [1, 2] + [1, 2, 3]", "x = 2"):
+    for text in (
+        "x = 3; loss = x + nothing_like_it", "x = (", "x = [1, 2] + [1, 2, 3]", "x = 2",
+        "x = [1, 2]; loss = sum(f(x))", "x = 2; loss = x * bar",  # F has no call, var no number
+    ):  # fmt: skip
         (tmp_path / "a.expr").write_text(text)
         fixed, plain = cli("run", "--fix", "a.expr"), cli("run", "a.expr")
         assert fixed.code == plain.code and fixed.err.endswith(plain.err)

@@ -404,6 +404,17 @@ def test_spellings_of_a_parameter(cli, tmp_path: Path, spelling: str, names: lis
         assert (answer["name"], answer["verdict"]) == (names[0], "ok")
 
 
+def test_only_what_is_asked_for_is_shown_of_a_backward_of_ones_own(cli, tmp_path: Path):
+    (tmp_path / "held.py").write_text(HELD)
+    only = ("--only", "gradients")
+    lines = cli("held.py", "--wrt", "model*", *only).out.splitlines()[1:]
+    assert [line.split()[1] for line in lines] == ["model.0.weight.grad", "model.0.bias.grad"]
+    apart = ("-e", "x = 1; y = 3; loss = x * x")
+    for program, name in ((["held.py"], "a[1]"), (apart, "y")):
+        table = cli(*program, "--wrt", name, *only, tty=True, NO_COLOR="1").out
+        assert re.search(rf"^ {re.escape(name)} +\(\) +not connected to loss$", table, re.M)
+
+
 def test_unknown_parameters_are_refused(cli, tmp_path: Path):
     (tmp_path / "held.py").write_text(HELD)
     for command in (["run", "held.py", "--wrt", "model.0.wieght"], ["why", "model.0.wieght"]):

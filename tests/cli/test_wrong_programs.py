@@ -36,6 +36,8 @@ def test_fails_with_advice(text: str) -> None:
 
 
 ADVICE = {
+    "loss = f(3)\ndef f(x):\n    return x\n": "it is assigned in line 2: move that line up",
+    "loss = sum(f([1, 2]))\n": "define it, `def f(...):`",
     "x = [1.0]\nif sum(x) > 1\n    y = x\n": "write `if sum(x) > 1:`",
     "x = [1, 2]\nloss = x.sum\n": "write `loss = x.sum()`",
     "x = [1, 2]\ny = (x * 2).mean\n": "write `y = (x * 2).mean()`",

@@ -84,7 +84,7 @@ def test_what_is_explained(cli: Cli) -> None:
     assert cli("explain", "--of", "other", "-e", two).out.count("total\n  g(x) = [2, 2]\n") == 1
     said = cli("explain", "--of", "y", "-e", text)
     assert said.code == 3 and "an explanation needs a single number, but `y`" in said.err
-    assert "--loss NAME" in said.err
+    assert "--of NAME" in said.err
     hooked = TORCH + "x.register_hook(lambda g: g * 3)\nloss = (x * x).sum()\nloss.backward()\n"
     said = cli("explain", "--markdown", "-e", hooked).out
     assert "* `g(x)` = `[6, 12]` (replaced by a hook)\n" in said

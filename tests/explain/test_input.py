@@ -44,6 +44,14 @@ def test_diagnostics(cli, text, arguments, code, exit_code, words):
     assert document["error"]["code"] == code and result.err == ""
 
 
+def test_snippets_without_backward(cli):
+    text = "import torch\nw = torch.tensor([1.0, 2.0], requires_grad=True)\nloss = (w**2).sum()\n"
+    for more in ("", "loss.backward()\n"):
+        assert cli("derive", "-e", text + more).out == "d loss / d w = 2 * w\n"
+        document = json.loads(cli("explain", "-e", text + more, "--format", "json").out)
+        assert document["totals"]["w"]["value"] == [2.0, 4.0]
+
+
 def test_usage(cli):
     assert cli("explain", "missing.expr").code == 2
     assert cli("explain", "demo.expr", "--latex", "--markdown").code == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from os.path import isfile
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Ended, Exit
@@ -40,7 +41,10 @@ def why(values: dict[str, Any], words: list[str], env: Environment) -> int:
     name, *files = words
     alone = not files and not values["expr"]
     if alone and (name.endswith((".expr", ".py")) or (is_terminal(env.stdin) and isfile(name))):
-        env.complain(f"whose gradient? `{name}` is a file", f"put a name before it: `why w {name}`")
+        env.complain(
+            f"whose gradient? `{name}` is a file",
+            f"put a name before it: `autodiff why NAME {quote(name)}`",
+        )
         return Exit.PROGRAM  # as for any name that there is not
     name = name.removesuffix(".grad")
     return run_programs(

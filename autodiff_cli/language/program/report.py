@@ -91,8 +91,8 @@ class Report(Ended):
     the node of what was differentiated and `objective` its name, also where the program did that
     itself and there is no `loss`; `leaves` names leaves by where their gradient adds up;
     `candidate` is what could have been differentiated, `returned`: by `autograd.grad`;
-    `chosen`: with respect to what was said; `shown` the
-    text of a last bare expression that was not a call of print;
+    `chosen`: the names that were asked for, none for all; `shown` the text of a last bare
+    expression that was not a call of print;
     `snippet`: the program is Python, and prints what it wants to be seen; `blocked`: values and
     gradients (`NAME.grad`) that are in blocks of rows elsewhere (`engine.rows.passes.Rows`)."""
 
@@ -105,7 +105,7 @@ class Report(Ended):
     leaves: dict[Any, str] = field(default_factory=dict)
     candidate: str | None = None
     returned: bool = False
-    chosen: bool = False
+    chosen: list[str] = field(default_factory=list)
     reached: set[str] | None = None
     shown: str | None = None
     snippet: bool = False

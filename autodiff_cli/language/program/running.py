@@ -293,7 +293,9 @@ class Program:
             watched = [self.scope.names.get(name) for name in STATE.wrt]
             inputs = [t for t in watched if isinstance(t, Tensor) and t.requires_grad]
             inputs = [t for t in inputs if t.is_leaf or t is not self.loss]
-            inputs += self._inside()
+            tensors = named_tensors(self)
+            inside = [tensors[n] for n in self._wrt(tensors) if not n.isidentifier()]
+            inputs += [t for t in dict.fromkeys(inside) if t.requires_grad and t.is_leaf]
             if not inputs:
                 pattern = ", ".join(self.options.wrt)
                 leaves = [
@@ -307,16 +309,14 @@ class Program:
             if isinstance(self.loss.accumulator, GradSlot):
                 self.loss.accumulator = None
 
-    def _inside(self) -> list[Tensor]:
-        """The leaves that `--wrt` names inside modules, lists and dicts."""
-        tensors = named_tensors(self)
-        found: dict[Tensor, None] = {}
+    def _wrt(self, tensors: dict[str, Tensor]) -> list[str]:
+        """The tensors that `--wrt` names, those inside modules, lists and dicts too."""
+        found: dict[str, None] = {}
         for pattern in self.options.wrt:
             names = named(pattern, tensors)
             if not names:
                 raise no_such(pattern, tensors, self)
-            leaves = (tensors[n] for n in names if not n.isidentifier())
-            found.update((t, None) for t in leaves if t.requires_grad and t.is_leaf)
+            found.update(dict.fromkeys(names))
         return list(found)
 
     def _warn_of_unconnected(self) -> None:
@@ -388,8 +388,7 @@ class Program:
     def fill(self, report: Report) -> None:
         """Evaluate everything that is shown, in one plan, and write it into the report."""
         everything = named_tensors(self)
-        if self.options.wrt and self.loss is None:
-            self._inside()
+        report.chosen = self._wrt(everything)
         tensors: dict[str, Tensor] = {}
         inside = {n for n in everything if not n.isidentifier()}
         own: set[int] = set()  # what names before have
@@ -412,7 +411,7 @@ class Program:
         program_made(sum([node.value.nbytes for node in nodes if node.value is not None]))
         for name, tensor in tensors.items():
             node = tensor.looked_at
-            grad = tensor.grad
+            grad = tensor.grad if not report.chosen or name in report.chosen else None
             report.tensors[name] = TensorRecord(
                 name,
                 tuple(node.shape),
@@ -430,7 +429,6 @@ class Program:
                 report.scalars[name] = to_python(value)
         report.snippet = STATE.python
         report.loss = report.objective = self.loss_name
-        report.chosen = bool(self.options.wrt)
         report.leaves = leaf_names(everything)
         report.graph = None if self.loss is None else self.loss.node
         if report.graph is None and self.options.backward:

@@ -10,9 +10,10 @@ from ...errors import AutodiffError, Label, fail, fault
 from ...graph.state import STATE
 from ...source import Span
 from ...suggest import suggest, synonym
-from ..values.values import Namespace, Scope
-from .names import builtin, known_names, names_of
-from .namespaces import MODULES
+from ..values.providers import from_above
+from ..values.values import Namespace, Scope, is_callable
+from .names import CONSTANTS, builtin, known_names, names_of
+from .namespaces import MODULES, PREDEFINED
 
 # How other libraries are called in programs, without their import.
 _LIBRARIES = {
@@ -44,6 +45,8 @@ _CONSTANTS = {
     "true": "True", "false": "False", "null": "None", "nil": "None", "none": "None",
     "undefined": "None", "infinity": "inf",
 }  # fmt: skip
+_MOVE = "it is assigned in line {}: move that line up"
+_OPERATOR = re.compile(r"[-+*/@%&|^<>]")
 _MEMBERS = re.compile(r"(?:\.\w+)+")
 _COMPARED = re.compile(r"\s*(==|<-)\s*([^#\n]+)")
 
@@ -59,7 +62,7 @@ def unknown_name(name: str, span: Any, scope: Scope) -> AutodiffError:
         or _member_of(name, visible)
         or _imported(name, span)
     )
-    close = [] if help else suggest(name, [*visible, *known_names()])
+    close = [] if help else suggest(name, [*visible, *_uncalled(span)], own=visible)
     labels = []
     for candidate in close:
         value = visible.get(candidate)
@@ -70,9 +73,11 @@ def unknown_name(name: str, span: Any, scope: Scope) -> AutodiffError:
             break
     later = _assigned_later(name, span)
     if later and not help:
-        help, close = f"it is assigned in line {later}: move that line up", []
+        help, close = _MOVE.format(later), []
     if not help:
-        help = f"did you mean `{close[0]}`?" if close else f"assign it first: `{name} = ...`"
+        option = isinstance(span, Span) and span.source.name.startswith("<-D ")
+        first = f"add it before: `-D +{name}=...`" if option else f"assign it first: `{name} = ...`"
+        help = f"did you mean `{close[0]}`?" if close else first
     if close and close[0].lower() == name.lower():
         help += "  (names are case-sensitive)"
     return fail(
@@ -84,6 +89,22 @@ def unknown_name(name: str, span: Any, scope: Scope) -> AutodiffError:
         help=help + _also(close, ""),
         said=f"name '{name}' is not defined",
     )
+
+
+def _uncalled(span: Any) -> list[str]:
+    """The known names that one may mean that is not called: constants, namespaces where a member
+    follows, functions where nothing is computed with it."""
+    text, start, end = (
+        (span.source.text, span.start, span.end) if isinstance(span, Span) else ("", 0, 0)
+    )
+    member = text[end : end + 1] == "."
+    operand = _OPERATOR.search(text[:start].rstrip()[-1:] + text[end:].lstrip()[:1]) is not None
+    constants = from_above(CONSTANTS)
+    return [
+        known
+        for known in known_names()
+        if (member if known in PREDEFINED else known in constants or not operand)
+    ]
 
 
 def _assigned_later(name: str, span: Any) -> int:
@@ -163,22 +184,22 @@ def _meant_assignment(name: str, span: Any) -> str:
 
 def unknown_op(name: str, span: Any, scope: Scope) -> AutodiffError:
     """E202: a name that was called."""
-    other = synonym(name)
-    close = suggest(name, known_names())
-    meant = _member_of(name, _visible(scope))
+    visible = _visible(scope)
+    own = {k for k, value in visible.items() if is_callable(value) or hasattr(value, "call")}
+    close = suggest(name, {*own, *known_names()} - set(PREDEFINED), own=own)
+    meant, other, later = _member_of(name, visible), synonym(name), _assigned_later(name, span)
     if meant:
-        return fault("E202 unknown-operation", meant, name=name, span=span)
-    if other is not None:
-        return fault(
-            "E202 unknown-operation",
+        help = meant
+    elif later:
+        help = _MOVE.format(later)
+    elif other is not None:
+        help = (
             f"did you mean `{other}`?  (PyTorch's name; list all: autodiff ops)"
             if other.isidentifier()
-            else f"write {(other if '`' in other else f'`{other}`')} (list all: autodiff ops)",
-            name=name,
-            span=span,
+            else f"write {(other if '`' in other else f'`{other}`')} (list all: autodiff ops)"
         )
-    if name in _WITHHELD:
-        close = []
-    help = f"did you mean `{close[0]}`?" if close else _WITHHELD.get(name, "list all: autodiff ops")
-    help += _also(close, "; list all: autodiff ops")
+    elif close and name not in _WITHHELD:
+        help = f"did you mean `{close[0]}`?" + _also(close, "; list all: autodiff ops")
+    else:
+        help = _WITHHELD.get(name, f"define it, `def {name}(...):`, or list all: autodiff ops")
     return fault("E202 unknown-operation", help, name=name, span=span)
