@@ -91,10 +91,6 @@ class _Builder:
         self.useful = leading_to(units.list, {variable.node for variable in self.wanted})
         self.grouped = len(units.list) > MOST_STEPS and not request.every
         self.units = by_statement(units, set(self.names.bound)) if self.grouped else units.list
-        self.folded = {  # names that stand for several values at once
-            self.names.of.get(node, "").partition("#")[0]
-            for unit in self.units if unit.times > 1 for node in unit.nodes
-        }  # fmt: skip
         self.numbers = {unit: len(self.units) - at for at, unit in enumerate(self.units)}
         self.makers = {node: unit for unit in self.units for node in unit.nodes}
         self.paths = self._paths()
@@ -183,10 +179,7 @@ class _Builder:
         return self.recording.results.get(node, [])
 
     def _called(self, node: Node) -> str:
-        """The name of a node; the values of one name are not told apart where steps are folded."""
-        name = self.names.of.get(node, "")
-        base = name.partition("#")[0]
-        return base if base in self.folded and node.op is not LEAF else name
+        return self.names.of.get(node, "")
 
     # -- parts --------------------------------------------------------------------------------
 
@@ -200,7 +193,7 @@ class _Builder:
         made = self._made(head)
         first = made[0] if made else head
         expression = self._expression(head)
-        merged = self.grouped and (self.folded or len(unit.nodes) > 1)
+        merged = self.grouped and len(unit.nodes) > 1
         if merged and unit.span is not None:
             source = _one_line(unit.span.text)
             name = self._called(first)
@@ -285,7 +278,9 @@ class _Builder:
         self, unit: Unit, part: list[Given], node: Node
     ) -> tuple[Formula, tuple[int, ...] | None]:
         """`node`, the sum of the cotangents of a path, in the names of the program."""
-        entries = [n for n in self._made(unit.head) if n in self.recording.used]
+        later = [head for head in unit.heads if head.seq >= part[0].source.seq]
+        made = self._made(later[-1] if later else unit.head)  # by the execution that gave it
+        entries = [n for n in made if n in self.recording.used]
         names = {n: name for n, name in self.names.of.items() if n.outputs is None}
         seeds = dict(self.recording.seeds)
         for n in entries:
@@ -317,29 +312,31 @@ class _Builder:
         return Formula(" + ".join(parts), " + ".join(symbols))
 
     def _folded(self, unit: Unit) -> list[Contribution]:
-        """The contributions of all executions of a statement, by the name they go to."""
+        """The contributions of all executions of a statement, by the name they go to: the last of
+        them, or their sum where all go to one value."""
         by_name: dict[str, list[tuple[Node, Node, list[Given]]]] = {}
         for target, parts in self._by_target(unit).items():
-            base = self._called(target)
+            name = self._called(target)
+            base = name if target.op is LEAF else name.partition("#")[0]
             for at, part in enumerate(parts):
                 by_name.setdefault(base, []).append((target, self.sums[unit, target, at], part))
         found: list[Contribution] = []
-        for base, given in by_name.items():
+        for given in by_name.values():
             targets = {target for target, _, _ in given}
             target, node, part = given[0]
             formula, broadcast = self._formula(unit, part, node)
             times = len(given) if len(targets) > 1 else sum(len(part) for _, _, part in given)
             if len(targets) == 1:
                 found.append(Contribution(
-                    base, formula, target.shape, value_of(node),
+                    self._called(target), formula, target.shape, value_of(node),
                     self.paths[unit, target][0], self.counts[target], broadcast, times,
                     made=self._maker(target),
                 ))  # fmt: skip
                 continue
             first, last = (_norm(value_of(given[at][1])) for at in (0, -1))
             found.append(Contribution(
-                base, formula, target.shape, value_of(node), 1, 1, broadcast, times, (first, last),
-                self._maker(target),
+                self._called(target), formula, target.shape, value_of(node), 1, 1, broadcast,
+                times, (first, last), self._maker(target),
             ))  # fmt: skip
         return found
 

@@ -132,6 +132,15 @@ def test_broadcasting_is_undone_in_words(cli):
                      out)  # fmt: skip
 
 
+def test_folded_steps_keep_their_numbers(cli):
+    text = "xs = [tensor(1 + i / 9, requires_grad=True) for i in range(46)]\ns = xs[0]\n"
+    text += "for i in range(1, 46):\n    s = s * xs[i]\nloss = s * 2\n"
+    (step,) = json.loads(cli("explain", "-e", text, "--format", "json").out)["steps"][1:]
+    given = {c["to"]: c["formula"] for c in step["contributions"]}
+    assert given.pop("xs[0]") == "g(s#1) * d s#1 / d xs[0]"
+    assert given == {f"xs[{i}]": f"g(s#{i}) * d s#{i} / d xs[{i}]" for i in range(1, 46)}
+
+
 def test_loops_are_folded(cli):
     out = cli("explain", "-e", LOOP).out
     assert "x = tanh(h)  x 100" in out and "100 added" in out

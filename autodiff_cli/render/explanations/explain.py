@@ -230,7 +230,7 @@ class _Sheet:
             last = f"last of {c.times}; norms {early} (first) to {late} (last)"
         return Entry(
             f"g({printable(c.to)})",
-            "+=" if c.path > 1 or c.paths > 1 else "=",
+            "+=" if c.paths > 1 or (c.times > 1 and c.norms is None) else "=",
             printable(c.formula.text),
             None if self.symbolic else c.value,
             ", ".join(notes(c, last)),
