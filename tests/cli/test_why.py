@@ -158,4 +158,4 @@ def test_nothing_is_left_behind_for_the_next_run(cli, programs) -> None:
 
 def test_a_name_of_a_file_that_is_not_there_is_no_name(cli) -> None:
     result = cli("why", "nothing.expr", tty=True)
-    assert result.code == 3 and "put a name before it: `autodiff why NAME nothing.expr`" in result.err
+    assert result.code == 3 and "`autodiff why NAME nothing.expr`" in result.err
