@@ -249,10 +249,11 @@ def fault(
     named.update(zip(rest, facts, strict=True))
     parts: dict[str, list[str]] = {"help": [], "note": [], "raises": [], "label": []}
     for part, text in lines:
-        parts[part].append(_filled(text, named))
+        filled = _filled(text, named)
+        parts[part].append(filled if text.startswith("PyTorch: ") else _singular(filled))
     error = fail(
         which[:4],
-        _filled(message, named),
+        _singular(_filled(message, named)),
         span,
         label="".join(parts["label"]),
         labels=labels,
@@ -284,6 +285,16 @@ def filler() -> Any:
 
 def _filled(line: str, facts: dict[str, Any]) -> str:
     return filler().vformat(line, (), facts) if "{" in line or "}" in line else line
+
+
+_COUNTED = "entrie|classe|axe|element|row|column|channel|number|value|name|group|level|character"
+_ONE = re.compile(rf"(?<![\w.,-])(there are )?\b1 ({_COUNTED})s\b")
+_ENDINGS = {"entrie": "entry", "classe": "class", "axe": "axis"}
+
+
+def _singular(text: str) -> str:
+    """A count of one says so: `1 entries` is 1 entry."""
+    return _ONE.sub(lambda m: f"{'there is ' if m[1] else ''}1 {_ENDINGS.get(m[2], m[2])}", text)
 
 
 def refused(

@@ -39,7 +39,11 @@ if TYPE_CHECKING:
 
 DEBOUNCE = 0.06  # seconds without a key until the hint is computed
 REST = 0.4  # seconds until what is wrong with the line is said
-STYLE = Style.from_dict({"bottom-toolbar": "noreverse", "bottom-toolbar.error": "noreverse"})
+# Numbers and operators are what an input is about: not greyed as they are by default.
+STYLE = Style.from_dict({
+    "bottom-toolbar": "noreverse", "bottom-toolbar.error": "noreverse",
+    "pygments.literal.number": "fg:default", "pygments.operator": "fg:default",
+})  # fmt: skip
 
 
 def converse(

@@ -533,7 +533,10 @@ def test_escaped_names_stand_in_columns(cli):
             ("demo.expr", "-D", "A=[[1,2],[3]]"),
             "-D A=[[1,2],[3]]: ragged list: row [1] has 1 entry",
         ),
-        (("why", "demo.expr"), "put a name before it: `why w demo.expr`"),
+        (("why", "demo.expr"), "put a name before it: `autodiff why NAME demo.expr`"),
+        (("-e", "A = [[1], [3, 4]]"), "row [1] has 2 entries, the first has 1 entry\n"),
+        (("-e", "x = [[1, 2]]; y = x.expand(3, 4)"), "dim 1 has 2 elements; only 1"),
+        (("-e", "x = [[1]]; cross_entropy(x, [1])"), "there is 1 class"),
         (("-e", "assert tensor([1.0]) == tensor([2.0])"), "the only element differs"),
     ],
 )

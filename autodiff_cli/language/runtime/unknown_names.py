@@ -9,7 +9,7 @@ from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, Label, fail, fault
 from ...graph.state import STATE
 from ...source import Span
-from ...suggest import suggest, synonym
+from ...suggest import likely, suggest, synonym
 from ..values.providers import from_above
 from ..values.values import Namespace, Scope, is_callable
 from .names import CONSTANTS, builtin, known_names, names_of
@@ -62,7 +62,7 @@ def unknown_name(name: str, span: Any, scope: Scope) -> AutodiffError:
         or _member_of(name, visible)
         or _imported(name, span)
     )
-    close = [] if help else suggest(name, [*visible, *_uncalled(span)], own=visible)
+    close = [] if help else suggest(name, [*visible, *_uncalled(name, span)], own=visible)
     labels = []
     for candidate in close:
         value = visible.get(candidate)
@@ -91,20 +91,23 @@ def unknown_name(name: str, span: Any, scope: Scope) -> AutodiffError:
     )
 
 
-def _uncalled(span: Any) -> list[str]:
+def _uncalled(name: str, span: Any) -> list[str]:
     """The known names that one may mean that is not called: constants, namespaces where a member
-    follows, functions where nothing is computed with it."""
+    follows, functions one slip away where nothing is computed with it."""
     text, start, end = (
         (span.source.text, span.start, span.end) if isinstance(span, Span) else ("", 0, 0)
     )
     member = text[end : end + 1] == "."
     operand = _OPERATOR.search(text[:start].rstrip()[-1:] + text[end:].lstrip()[:1]) is not None
     constants = from_above(CONSTANTS)
-    return [
-        known
-        for known in known_names()
-        if (member if known in PREDEFINED else known in constants or not operand)
-    ]
+
+    def offered(known: str) -> bool:
+        if known in PREDEFINED:
+            return member
+        slip = likely(name, known) or likely(known, name)
+        return known in constants or (slip and not operand)
+
+    return list(filter(offered, known_names()))
 
 
 def _assigned_later(name: str, span: Any) -> int:
