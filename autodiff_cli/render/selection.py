@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import prod
 from typing import TYPE_CHECKING
 
 from ..graph.walk import walk
@@ -71,12 +72,12 @@ def no_gradients(report: Report) -> str:
     name = report.candidate
     if name is None:
         return "none: nothing is computed from what requires grad"
+    record = report.tensors.get(name)
+    shape = () if record is None else record.shape
+    asked = f"--of {name}" + (" --grad-output ones" if prod(shape) != 1 else "")
     if report.snippet:
-        return f"none: the program calls no backward(); --of {name} does it"
-    shape = report.tensors[name].shape if name in report.tensors else ()
-    return (
-        f"none: {name} is not a single number, its shape is {shape}; --of {name} --grad-output ones"
-    )
+        return f"none: the program calls no backward(); {asked} does it"
+    return f"none: {name} is not a single number, its shape is {shape}; {asked}"
 
 
 def important(report: Report, records: list[TensorRecord]) -> list[TensorRecord]:
