@@ -32,8 +32,8 @@ def test_losses_are_what_backward_was_called_on() -> None:
     report, losses = observed(Source(STEPS, "steps.py"), Options())
     assert report.error is None
     assert losses == [64.0, 16.0, 4.0, 1.0, 0.25, 0.0625]
-    assert list(chosen(report, ())) == ["w", "w.grad"]
-    np.testing.assert_array_equal(chosen(report, ("w.grad",))["w.grad"], [0.5, 0.0])
+    assert list(chosen(report, (), losses)) == ["w", "w.grad"]
+    np.testing.assert_array_equal(chosen(report, ("w.grad",), [])["w.grad"], [0.5, 0.0])
 
 
 def test_curves() -> None:
@@ -54,6 +54,8 @@ def test_on_the_terminal(cli) -> None:
     assert "w.grad  |g| / max   (2,)   max 0.5\n ██\n" in done.out
     shown = cli("demo.expr", "--plot", "--show", "loss")
     assert shown.out.startswith("loss  |x| / max   ()   max 100")
+    ungraded = cli("-e", "x = const([3, 6])", "--plot")
+    assert ungraded.out == "x  |x| / max   (2,)   max 6\n ▒▒██\n"
     unknown = cli("demo.expr", "--plot", "--show", "los")
     assert unknown.code == 3 and "did you mean `loss`" in unknown.err
 
@@ -79,8 +81,9 @@ def test_into_files(cli, tmp_path: Path) -> None:
     assert texts.index("a11  ()") < texts.index("a11.grad  ()")
     assert cli("demo.expr", "demo.expr", "--plot", "-o", "two.png").code == 2
     assert cli("demo.expr", "--plot", "-o", "demo.npz").code == 2
-    nothing = cli("-e", "x = const(2)", "--plot", "-o", "none.png")
-    assert nothing.code == 2 and "nothing to draw" in nothing.err
+    for words in (["-o", "none.png"], []):
+        nothing = cli("-e", "x = 'two'", "--plot", *words)
+        assert nothing.code == 2 and "nothing to draw" in nothing.err
     assert not (tmp_path / "none.png").exists()
 
 

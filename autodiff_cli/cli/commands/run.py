@@ -210,7 +210,7 @@ class Run(Runner):
 
     def _plots(self, report: Report) -> bool:
         plots, look = self._plotting, self.look()
-        arrays = plots.chosen(report, self.globs)
+        arrays = plots.chosen(report, self.globs, self.losses)
         if self.to_file:
             self.figure = plots.figure(report, arrays, self.losses, str(self.out)[-3:].lower())
             self.emit(report.file)

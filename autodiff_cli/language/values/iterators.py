@@ -90,7 +90,7 @@ class Lazy:
         if STATE.depth >= STATE.max_depth:
             raise fault("E507 iterators-nested-more-levels", STATE.max_depth)
         STATE.depth += 1
-        before, handled = STATE.grad, STATE.handled
+        before, handled, span = STATE.grad, STATE.handled, STATE.span
         if self.modes:
             STATE.grad = self.modes[0]
         if self.handled:
@@ -103,7 +103,7 @@ class Lazy:
                 raise
             raise fault("E208 generator-already-executing") from None
         finally:
-            STATE.depth -= 1
+            STATE.depth, STATE.span = STATE.depth - 1, span
             self.handled = STATE.handled[count:]
             STATE.handled = handled
             del handled[count:]

@@ -58,16 +58,22 @@ def observed(source: Source, options: Options) -> tuple[Report, list[float]]:
         STATE.observers.clear()
 
 
-def chosen(report: Report, show: tuple[str, ...]) -> dict[str, np.ndarray]:
-    """What is drawn, by name: what a glob matches, else leaves with their gradients; no single
-    numbers unless there is nothing else."""
+def chosen(report: Report, show: tuple[str, ...], losses: list[float]) -> dict[str, np.ndarray]:
+    """What is drawn, by name: what a glob matches, else leaves with their gradients, else every
+    tensor; no single numbers unless there is nothing else."""
     leaves = [r.name for r in report.tensors.values() if r.grad is not None and r.is_leaf]
-    names = show or tuple(key for name in leaves for key in (name, f"{name}.grad"))
+    pairs = tuple(key for name in leaves for key in (name, f"{name}.grad"))
+    names = show or pairs or tuple(report.tensors)
     found = named_arrays(report, (), names) if names else {}
     if show and not found:
         message = f"--show {printable(show[0], 100)}: the program has no such tensor"
         raise unknown(message, show[0], named_arrays(report, (), ()))
     drawn = {name: a for name, a in found.items() if grid_of(a) is not None}
+    if not drawn and len(losses) < 2:
+        raise CannotWrite(
+            "--plot: there is nothing to draw",
+            "it draws tensors of numbers and their gradients, and losses of several steps",
+        )
     return {name: a for name, a in drawn.items() if a.size > 1} or drawn
 
 
@@ -106,11 +112,6 @@ def figure(report: Report, arrays: dict[str, np.ndarray], losses: list[float], f
     from matplotlib.ticker import MaxNLocator
 
     curve = len(losses) > 1
-    if not arrays and not curve:
-        raise CannotWrite(
-            "--plot: there is nothing to draw",
-            "it draws leaves that have gradients, and losses of several steps; or --show NAME",
-        )
     shown = list(arrays.items())[:MOST]
     rows = (len(shown) + 1) // 2
     signs = LinearSegmentedColormap.from_list("signs", ["#0b4a94", "#f7f7f7", "#b84a00"])
