@@ -285,9 +285,15 @@ def test_steps_go_back_too(cli, monkeypatch, back: str):
     monkeypatch.setattr("click.getchar", lambda: next(keys))
     arguments = {"tty": True, "stdin_tty": True, "NO_COLOR": "1", "COLUMNS": "80"}
     result = cli("explain", "demo.expr", "--step", **arguments)
-    shown = bare(result.out)
-    first, third = UX.index("backward"), UX.index("  2  *     product")
-    assert shown == UX[:third] + UX[first:third]
+    first, third = map(UX.index, ("backward", "  2  *     product"))
+    written = f"\x1b[{UX[first:third].count(chr(10)) + 1}F\x1b[J"  # a line of the program too
+    assert bare(result.out) == UX[:third] + written + UX[first:third]
+    keys = iter([back, "q"])
+    assert bare(cli("explain", "demo.expr", "--step", **arguments).out) == (
+        UX[:first] + "\x1b[4F\x1b[J" + UX[:first]
+    )
+    keys = iter([back, "q"])
+    assert "\x1b[" not in cli("explain", "demo.expr", "--step", **arguments, TERM="dumb").out
 
 
 def test_step_waits_on_a_terminal_only(cli, monkeypatch):

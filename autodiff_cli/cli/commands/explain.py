@@ -144,7 +144,12 @@ class Explainer(Documents):
                     if answer == "q":
                         break
                     asking = answer != "a"
-                    at = max(0, at - 2) if answer in BACK else at
+                    if answer in BACK:
+                        again = max(0, at - 2)
+                        gone = sum(map(len, parts[again:at]))
+                        if self.form == "rich" and not env.dumb():
+                            env.write(f"\x1b[{gone}F\x1b[J")  # the lines above, and what is below
+                        at = again
 
     def _next(self) -> str:
         """Wait for a key below what is shown; the prompt is gone afterwards."""
