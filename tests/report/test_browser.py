@@ -238,6 +238,27 @@ def test_it_fits_and_is_painted(browser: Any, page: str, width: int, scheme: str
 
 
 @pytest.mark.parametrize("width", [1440, 390])
+def test_large_graphs_are_legible_where_the_step_is(
+    browser: Any, tmp_path: Path, width: int
+) -> None:
+    text = "; ".join(f"w{i} = [1, 2]" for i in range(12))
+    text += "\nloss = sum(" + " + ".join(f"sin(w{i})**2" for i in range(12)) + ")"
+    out = tmp_path / "wide.html"
+    assert said("report", "-e", text, "-o", str(out))[0] == 0
+    size(browser, width, 900)
+    for step in ("f1", "b9", "b1"):
+        opened(browser, f"{out.as_uri()}#{step}")
+        letters, inside = browser.execute_script("""
+          const pane = document.querySelector("section.graph").getBoundingClientRect();
+          const now = document.querySelector(".graph .node.now");
+          const at = now.getBoundingClientRect();
+          return [now.querySelector("text").getScreenCTM().a * 12,
+            at.left >= pane.left && at.right <= pane.right &&
+            at.top >= pane.top && at.bottom <= pane.bottom];""")
+        assert (letters >= 11, inside) == (True, True)
+
+
+@pytest.mark.parametrize("width", [1440, 390])
 def test_the_line_of_a_step_is_seen_beside_its_number(
     browser: Any, tmp_path: Path, width: int
 ) -> None:
