@@ -1,7 +1,8 @@
 """`isolate=True`: a program runs in a process of its own, as under the command; what comes back is
 data: JSON, and arrays in NumPy's format. Nothing is unpickled.
 
-The process is kept for further calls of the same function, and replaced when it was lost.
+The process is kept for further calls of the same function, and replaced when it was lost. Calls
+that run at the same time, in threads, have one each, and so have those of a forked process.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Isolated:
     def __init__(
         self, source: Source, function: str, options: dict[str, Any], timeout: float | None
     ):
-        self.process: subprocess.Popen[bytes] | None = None
+        self.idle: list[Other] = []
         if not hasattr(select, "poll"):
             raise fault("E203 isolate-true-needs-system")  # fmt: skip
         self.source = source
@@ -50,7 +51,6 @@ class Isolated:
             "timeout": timeout,
         }  # fmt: skip
         self.timeout = timeout
-        self.ready = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         made = self.request["function"], self.request["options"], self.timeout
@@ -62,46 +62,70 @@ class Isolated:
     @Handed()
     def __call__(self, /, *args: Any, **arrays: Any) -> Any:
         """Call it; what the program does wrong is raised as here."""
-        if self.process is None:
-            self.process = subprocess.Popen(
-                [sys.executable, "-P", "-c", START, *filter(None, sys.path)],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            )  # fmt: skip
+        other = self._idle() or Other()
         try:
-            reply = self._exchange(packed([self.request, list(args), arrays]))
+            reply = other.exchange(packed([self.request, list(args), arrays]), self.timeout)
         except BaseException:
-            self.close()
+            other.end()
             raise
+        self.idle.append(other)
         if "error" in reply:
             raise self._failure(reply["error"])
         return reply["answer"]
 
     def close(self) -> None:
-        """End the process."""
-        process, self.process = self.process, None
-        self.ready = False
-        if process is not None:
-            process.kill()
-            process.communicate()
+        """End the processes that no call uses."""
+        while other := self._idle():
+            other.end()
 
     __del__ = close
 
-    def _exchange(self, message: bytes) -> Any:
-        process = self.process
-        assert process is not None and process.stdin is not None and process.stdout is not None
+    def _idle(self) -> Other | None:
+        """A process that nobody else uses; those that were there before a fork are the parent's."""
+        while self.idle:
+            other = self.idle.pop()
+            if other.owner == os.getpid():
+                return other
+        return None
+
+    def _failure(self, data: dict[str, Any]) -> AutodiffError:
+        at = data["span"]
+        data["span"] = None if at is None else Span(self.source, *at)
+        data["labels"] = tuple(Label(Span(self.source, *at), text) for at, text in data["labels"])
+        return AutodiffError(Diagnostic(**data))
+
+
+class Other:
+    """A process that answers requests."""
+
+    def __init__(self) -> None:
+        self.owner = os.getpid()
+        self.ready = False
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-c", START, *filter(None, sys.path)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def exchange(self, message: bytes, timeout: float | None) -> Any:
+        """The answer to a message; after an error the process is of no more use."""
+        assert self.process.stdin is not None
         try:
             if not self.ready:
-                self.ready = bool(self._read(1, None))
-            end = None if self.timeout is None else time.monotonic() + self.timeout + GRACE
-            process.stdin.write(message)
-            process.stdin.flush()
-            size = int.from_bytes(self._read(LENGTH, end), "little")
-            return unpacked(self._read(size, end))
+                self.ready = bool(self._read(1, None, timeout))
+            end = None if timeout is None else time.monotonic() + timeout + GRACE
+            self.process.stdin.write(message)
+            self.process.stdin.flush()
+            size = int.from_bytes(self._read(LENGTH, end, timeout), "little")
+            return unpacked(self._read(size, end, timeout))
         except (BrokenPipeError, EOFError):
-            raise death(process.wait()) from None
+            raise death(self.process.wait()) from None
 
-    def _read(self, size: int, end: float | None) -> bytes:
-        assert self.process is not None and self.process.stdout is not None
+    def _read(self, size: int, end: float | None, timeout: float | None) -> bytes:
+        assert self.process.stdout is not None
         descriptor = self.process.stdout.fileno()
         ready = select.poll()
         ready.register(descriptor, select.POLLIN | select.POLLHUP)
@@ -109,18 +133,12 @@ class Isolated:
         while len(pieces) < size:
             wait = None if end is None else max(0.0, end - time.monotonic()) * 1000
             if not ready.poll(wait):
-                raise stubborn(self.timeout or 0.0, "timeout=")
+                raise stubborn(timeout or 0.0, "timeout=")
             piece = os.read(descriptor, min(size - len(pieces), 1 << 24))
             if not piece:
                 raise EOFError
             pieces += piece
         return bytes(pieces)
-
-    def _failure(self, data: dict[str, Any]) -> AutodiffError:
-        at = data["span"]
-        data["span"] = None if at is None else Span(self.source, *at)
-        data["labels"] = tuple(Label(Span(self.source, *at), text) for at, text in data["labels"])
-        return AutodiffError(Diagnostic(**data))
 
 
 # -- the other process ----------------------------------------------------------------------------

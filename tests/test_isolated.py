@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -124,3 +126,38 @@ def test_what_is_no_data() -> None:
     function.close()  # type: ignore[attr-defined]  # as it was made with `isolate`
     with pytest.raises(ad.AutodiffError, match="takes and gives numbers and arrays"):
         ad.run("x = 1", isolate=True, write=print)
+
+
+def test_calls_at_the_same_time_have_a_process_each() -> None:
+    function: Any = ad.value_and_grad("loss = sum(x * x)", wrt="x", isolate=True)
+
+    def call(i: int) -> tuple[float, list[float]]:
+        value, gradient = function(x=np.full(3, float(i)))
+        return value, gradient.tolist()
+
+    expected = [(3.0 * i * i, [2.0 * i] * 3) for i in range(40)]
+    with ThreadPoolExecutor(3) as threads:
+        assert list(threads.map(call, range(40))) == expected
+    assert 1 <= len(function.idle) <= 3
+    function.close()
+
+
+def test_a_forked_process_has_its_own() -> None:
+    """And leaves the parent's alone: answers of one pipe would reach whoever reads first."""
+    function: Any = ad.value("loss = sum(x * x)", isolate=True)
+    assert function(x=np.ones(2)) == 2.0
+    (mine,) = function.idle
+    with get_context("fork").Pool(2, INHERITED.append, (function,)) as pool:
+        found = pool.map_async(_square, range(20)).get(PATIENCE)
+    assert found == [2.0 * i * i for i in range(20)]
+    assert function(x=np.full(2, 3.0)) == 18.0
+    assert function.idle == [mine]
+    function.close()
+
+
+INHERITED: list[Any] = []
+
+
+def _square(i: int) -> float:
+    result: float = INHERITED[0](x=np.full(2, float(i)))
+    return result

@@ -33,6 +33,10 @@ from autodiff_cli.source import Source
 from tests.recorded import cases, same_text
 
 SCIPY = tuple(map(int, scipy.__version__.split(".")[:2]))
+# J1(1e30) as Cephes has it, PyTorch and SciPy until 1.17, and as it is to seven digits.
+CEPHES, RIGHT = (
+    f"{value},           nan,  5.767248e-01" for value in ("-7.978498e-16", " 5.694297e-16")
+)
 CELL = re.compile(r'^print\("#", \d+\)\n', re.MULTILINE)
 # Keywords that change nothing on the CPU, or are PyTorch's own.
 IDLE = re.compile(r"\((?:device|foreach|_instance|_stacklevel)=\)$")
@@ -164,6 +168,9 @@ def differences(number: int, noted: Path) -> list[str]:
 
 
 def _differences(fixture: dict[str, Any], case: dict[str, Any]) -> Iterator[str]:
+    if case["id"] == "rest: special" and SCIPY >= (1, 18):
+        assert case["stdout"].count(CEPHES) == 1
+        case = {**case, "stdout": case["stdout"].replace(CEPHES, RIGHT)}
     source = Source(fixture["helpers"] + case["source"], "program.py")
     report = run(source, Options(backward=False))
     if report.error is None and same_text(report.stdout, case["stdout"]):
@@ -179,10 +186,7 @@ def _differences(fixture: dict[str, Any], case: dict[str, Any]) -> Iterator[str]
 
 @pytest.mark.parametrize("number", range(len(CASES)), ids=lambda i: CASES[i]["id"])
 def test_as_pytorch(number: int, noted: Path) -> None:
-    differing = differences(number, noted)
-    if differing and SCIPY >= (1, 18) and CASES[number]["id"] == "rest: special":
-        pytest.xfail("gammaincc(1e-30, x) and Bessel functions of 1e30 are SciPy's own there")
-    assert not differing, "\n\n".join(differing[:10])
+    assert not (differing := differences(number, noted)), "\n\n".join(differing[:10])
 
 
 def test_every_part_of_the_library_is_reached(noted: Path) -> None:

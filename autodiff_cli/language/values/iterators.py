@@ -102,6 +102,8 @@ class Lazy:
             if "already executing" not in str(error):
                 raise
             raise fault("E208 generator-already-executing") from None
+        except RecursionError:  # Python 3.12 allows fewer levels in C than in Python
+            raise fail("E507", f"a {self.name} recurses too deeply", help="use a loop") from None
         finally:
             STATE.depth, STATE.span = STATE.depth - 1, span
             self.handled = STATE.handled[count:]
