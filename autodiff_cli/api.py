@@ -8,7 +8,7 @@ from importlib import import_module
 from os import PathLike
 from os.path import exists
 from textwrap import dedent, indent
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
@@ -24,12 +24,12 @@ from .language.program.array_functions import (
     Vjp,
 )
 from .language.program.compiled import Compiled, Wishes
+from .language.program.options import checked, fitting
 from .language.syntax.decode import decode
 from .language.values.exceptions import Handed
 from .session import Options
 from .session import run as run_source
 from .source import Source
-from .suggest import meant
 
 if TYPE_CHECKING:
     from .checks.model import FileResult
@@ -109,19 +109,15 @@ def source_of(program: Program) -> Source:
 
 
 @Handed()
-def _options(function: str, kind: Callable[..., Any], given: dict[str, Any]) -> Any:
+def _options(function: str, kind: type, given: dict[str, Any]) -> Any:
     """The options of a call; those of `defines` may be values by name, as arrays are given."""
-    known = kind.__dataclass_fields__  # type: ignore[attr-defined]  # a dataclass
-    for name in given:
-        if name not in known:
-            raise fault("E205 no-option", function, name, meant(name, known, ", ".join(known)))
     defines = given.get("defines", ())
     if isinstance(defines, Mapping):
         given["defines"] = tuple(
             (name, one if isinstance(one, str) else _text(np.asarray(one).tolist()), False)
             for name, one in defines.items()
         )
-    return kind(**given)
+    return kind(**checked(function, kind, given))
 
 
 @Handed()
@@ -130,6 +126,16 @@ def _seconds(limit: Any) -> float | None:
     if limit is None or (isinstance(limit, int | float) and 0 < limit < 1e9):
         return limit
     raise fault("E205 timeout-no-seconds", limit)
+
+
+@Handed()
+def _readable(keyword: str) -> None:
+    from .checks.collect import BadKeyword, matches
+
+    try:
+        matches(keyword, "")
+    except BadKeyword as problem:
+        raise fault("E205 keyword-cannot-be-read", problem) from None
 
 
 def _text(value: Any) -> str:
@@ -225,8 +231,10 @@ def _function(
         if kind.name == "jacobian":
             options["mode"] = kind.mode  # type: ignore[attr-defined]  # a Jacobian's
         return Isolated(source_of(program), kind.name, options, timeout)
-    wishes = Wishes(**{name: given.pop(name) for name in Wishes._fields if name in given})
-    engine, client = given.pop("engine", "numpy"), given.pop("client", None)
+    wished = {name: given.pop(name) for name in Wishes._fields if name in given}
+    wishes = Wishes(**checked(kind.name, Wishes, wished))
+    engine = fitting("engine", Literal["numpy", "dask"], given.pop("engine", "numpy"), "numpy")
+    client = given.pop("client", None)
     if engine == "dask" or client is not None:
         chunk = given.pop("chunk", 1 << 26)
         from .engine.rows.cluster import Cluster
@@ -383,7 +391,9 @@ def check(program: Program, **settings: Any) -> FileResult:
     source = source_of(program)
     _seconds(settings.get("timeout"))
     path = None if source.name == "<program>" else source.name
-    result = check_source(source, _options("check", Settings, settings), path)
+    wanted = _options("check", Settings, settings)
+    _readable(wanted.keyword)
+    result = check_source(source, wanted, path)
     failed = [item for item in result.items if item.bad]
     if failed:
         raise CheckFailed("\n".join(map(_told, failed)), failed)
@@ -430,12 +440,14 @@ def gradcheck(
         CheckFailed: naming the input, the element and both values.
         AutodiffError: what the program or the inputs did wrong.
     """
-    from .checks.claims import mismatch, named
+    from .checks.claims import inputs_by_name, mismatch, named
 
     __tracebackhide__ = True
+    arrays = inputs_by_name(inputs)
+    rtol = fitting("rtol", float, rtol, 1e-6)
+    atol = fitting("atol", float, atol, 1e-8)
     claimed = named(grads(**inputs) if callable(grads) else grads, list(inputs))
     wanted = [name for name in claimed if claimed[name] is not None]
-    arrays = {name: np.asarray(value) for name, value in inputs.items()}
     for name, array in arrays.items():
         if array.dtype.kind == "f" or name in wanted:
             arrays[name] = array.astype(np.float64)

@@ -39,7 +39,8 @@ def call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def call_ops(ops: list[Op], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Apply the first of `ops` whose signature fits."""
-    if ops[0].family in FLOATING and any(isinstance(a, list) for a in args):
+    first = FLOATING.get(ops[0].family)
+    if first and any(isinstance(a, list) for a in args) and isinstance(args[0], first):
         args = tuple(float_operand(a) for a in args)
     place = ops[0].index.get("inplace")
     if place is not None and (kwargs.get("inplace") or (len(args) > place and args[place])):
@@ -102,8 +103,9 @@ def call_in_place(node: Node) -> None:
         node.mark().name = called
 
 
-# Families whose operands are floats: a list of whole numbers means floats there.
-FLOATING = frozenset({"contraction"})
+# Families whose operands are floats, by what their first argument is: a list of whole numbers means
+# floats there.
+FLOATING: dict[str, type] = {"contraction": object, "einsum": str}
 
 
 def float_operand(value: Any) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
+from typing import Literal
 
 from ..errors import fail, fault
 from ..language.syntax.lexer import tokenize
@@ -48,7 +49,7 @@ class Directives:
     strict: bool = False
     skip_gradients: bool = False
     loss: str | None = None
-    nan: str | None = None
+    nan: Literal["error", "warn", "ignore"] | None = None
     skip: str | None = None
     xfail: str | None = None
     expectations: list[Expectation] = field(default_factory=list)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from ..errors import Diagnostic, Exit
 
@@ -31,7 +31,7 @@ class Settings:
     """
 
     gradients: bool = True
-    order: int = 1
+    order: Literal[1, 2] = 1
     seed: int = 0
     keyword: str = ""
     only: tuple[str, ...] = ()  # ids of items, or those of all items of a kind: `file::grad`
@@ -41,8 +41,8 @@ class Settings:
     full: bool = False
     collect: bool = False
     ci: bool = False
-    against: str = ""
-    nan: str = "error"
+    against: Literal["", "torch"] = ""
+    nan: Literal["error", "warn", "ignore"] = "error"
     defines: tuple[tuple[str, str, bool], ...] = ()
     timeout: float | None = 60.0
     max_memory: int = 1 << 30

@@ -51,6 +51,17 @@ def test_gradcheck_of_somebody_elses_gradients() -> None:
     assert ad.gradcheck(*on_kinks, {"x": [0.5, -1.0, 0.0]})
     with pytest.raises(ad.CheckFailed, match=r"1 of 3 elements") as failed:
         ad.gradcheck(*on_kinks, {"x": [1.5, -1.0, 0.0]})
+    tied = "loss = x.max()", {"x": np.array([1.0, 1.0, 0.0])}  # what has the sum 1
+    for shares in ([1.0, 0.0, 0.0], [0.3, 0.7, 0.0]):
+        assert ad.gradcheck(*tied, {"x": shares})
+    for shares in ([0.5, 0.6, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 0.0]):
+        with pytest.raises(ad.CheckFailed, match="is claimed"):
+            ad.gradcheck(*tied, {"x": shares})
+    both = "loss = abs(x) - abs(y)", {"x": 0.0, "y": 0.0}  # each for itself, though not convex
+    assert ad.gradcheck(*both, {"x": 1.0, "y": 1.0})
+    parted = "loss = abs(x[0]) - abs(x[1])", {"x": np.zeros(2)}
+    for slopes in ([1.0, 1.0], [1.0, 0.0]):
+        assert ad.gradcheck(*parted, {"x": slopes})
     assert "at [0]: 1.5 is claimed" in str(failed.value) and "at [1]" not in str(failed.value)
 
 

@@ -199,6 +199,27 @@ def test_changing_shapes() -> None:
         (lambda: ad.run("x = (1.0"), ad.AutodiffError, "E101"),
         (lambda: ad.value_and_grad("y = argsort(x)")(x=np.ones(2)), ad.AutodiffError, "E402"),
         (lambda: ad.run(Path("nowhere")), ad.AutodiffError, "cannot read"),
+        (lambda: ad.run("x = 1.0", loss=3), TypeError, "`loss` must be text or None, not 3"),
+        (lambda: ad.run("x = 1.0", wrt=0), TypeError, "`wrt` must be text or a list of such"),
+        (lambda: ad.run("x = 1.0", defines=3), TypeError, "a dict of values by name"),
+        (lambda: ad.run("x = 1.0", defines={3: 3}), TypeError, "a dict of values by name"),
+        (lambda: ad.run("x = 1.0", max_steps=-1), TypeError, "leave it out for 1,000,000"),
+        (lambda: ad.run("x = 1.0", max_depth=True), TypeError, "whole number, not True"),
+        (lambda: ad.run("x = 1.0", nan="no"), TypeError, "'warn' or 'error' or 'ignore'"),
+        (lambda: ad.run("x = 1.0", backward=3), TypeError, "True or False"),
+        (lambda: ad.run("x = 1.0", folder=3), TypeError, "a path or None"),
+        (lambda: ad.run("x = 1.0", write="a"), TypeError, "a function or None"),
+        (lambda: ad.check("x = 1.0", order=3), TypeError, "`order` must be 1 or 2, not 3"),
+        (lambda: ad.check("x = 1.0", keyword="("), ValueError, "`keyword` cannot be read"),
+        (lambda: ad.value(LOSS, vmpa="x"), TypeError, "did you mean `vmap`?"),
+        (lambda: ad.value(LOSS, engine="gpu"), TypeError, "'numpy' or 'dask'"),
+        (lambda: ad.value(LOSS, max_memory=-1), TypeError, "leave it out for 1,073,741,824"),
+        (lambda: ad.value(LOSS, seed=1.5), TypeError, "`seed` must be a whole number or None"),
+        (lambda: ad.value(LOSS, write=3), TypeError, "`write` must be a function or None"),
+        (lambda: ad.value("y = [x, x]", of="y")(x=1.0), KeyError, "`y = stack(y)`"),
+        (lambda: ad.value(LOSS)(w=np.array(None), x=1.0), TypeError, "not NoneType"),
+        (lambda: ad.gradcheck(LOSS, [1.0], {}), TypeError, "by name, not a list"),
+        (lambda: ad.gradcheck(LOSS, {"x": 1.0}, {}, rtol="a"), TypeError, "`rtol` must be"),
     ],
 )  # fmt: skip
 def test_mistakes_are_named(call: Any, kind: type[Exception], words: str) -> None:
@@ -233,6 +254,9 @@ def test_options_and_text(tmp_path: Path) -> None:
     snippet = "import torch\nx = torch.tensor([1.0, 2.0])\ny = x * 2"
     found = ad.run(snippet, defines={"x": [np.inf, 1]})
     assert found["tensors"]["y"]["value"].tolist() == [np.inf, 2]
+    for wrt in ("x", ["x"], np.array(["x"])):
+        found = ad.run(text, wrt=wrt, max_steps=np.int64(9), backward=np.True_)
+        assert [found["tensors"][n]["grad"] is None for n in ("x", "k")] == [False, True]
     found = ad.run(text, defines={"k": 3, "x": np.array([4.0, 5.0])})
     assert found["tensors"]["loss"]["value"] == 27
     file = tmp_path / "a program"
@@ -261,6 +285,8 @@ def test_blocks_that_change_an_argument() -> None:
         tail = "finally:\n    pass\n" if head == "try:\n" else ""
         value = ad.value(f"{head}    x = x * k\n{tail}loss = sum(x)")
         assert repr(value).endswith(": f(k, x)>") and value(x=x, k=2.0) == 1.0
+    pair = ad.jacobian("y = [x[0]*x[1], x[0]**2]\ny = stack(y)", wrt="x")
+    assert pair(x=np.array([3.0, 5.0])).tolist() == [[5.0, 3.0], [6.0, 0.0]]
     inner = ad.value(
         "def g(a, b=2):\n    c = a * b\n    return c\ny = sum(stack([g(v) for v in x]))"
     )

@@ -45,6 +45,7 @@ REFUSED = {
     "(-8) ** 0.5": "E504",
     "torch.einsum('ii,j->ij', M, torch.ones(3))": "E301",
     "torch.einsum('iij->j', torch.ones(2, 3, 3))": "E301",
+    "torch.einsum('i,i->', [1.0, 2.0], [3.0, 4.0])": "E205",
     "torch.addmm(torch.ones(2, 2, 2), M, M.t())": "E302",
     "F.interpolate(torch.ones(1, 1, 4, 4), 2, mode='lanczos')": "E205",
     "F.lp_pool1d(torch.ones(1, 1, 4), 0, 2)": "E504",

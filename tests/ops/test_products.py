@@ -51,3 +51,19 @@ def test_bits_recorded_on_an_amd_processor(title):
             assert ours == recorded
             compared += 1
     assert compared >= 5
+
+
+@pytest.mark.parametrize(
+    ("equation", "lists"),
+    [
+        ("i,i->", ([1, 2], [3, 4])),
+        ("i->", ([1, 2],)),
+        ("ij,jk->ik", ([[1, 2], [3, 4]], [[1], [2]])),
+        ("ij,j", ([[1.5, 2], [3, 4]], [1, 2])),
+    ],
+)
+def test_lists_are_operands_of_einsum(equation, lists):
+    call = f"y = einsum({equation!r}, {', '.join(map(repr, lists))})"
+    report = run(Source(call, "lists.expr"), Options())
+    assert report.error is None, report.error
+    np.testing.assert_array_equal(report.tensors["y"].value, np.einsum(equation, *lists))

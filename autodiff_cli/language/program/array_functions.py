@@ -215,7 +215,7 @@ def numbers(value: object, what: str) -> np.ndarray:
         return array
     native = array.dtype.newbyteorder("=")
     if native not in NUMERIC and (native.kind != "u" or native.itemsize > 4):
-        kind = array.dtype if array.ndim else type(value).__name__
+        kind = array.dtype if array.ndim else type(array.item()).__name__
         raise fault("E208 numeric-array", what=what, kind=kind)
     return array.astype(native if native in NUMERIC else INT64)
 

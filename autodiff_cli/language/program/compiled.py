@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -72,8 +72,8 @@ class Wishes(NamedTuple):
     max_memory: int = 1 << 30
     max_steps: int = 1_000_000
     max_plan_memory: int = 64 << 20
-    aux: str | Sequence[str] = ()
-    vmap: str | Sequence[str] = ()
+    aux: Any = ()  # a name or names
+    vmap: Any = ()
     seed: int | None = None
     write: Callable[[str], Any] | None = None
 
@@ -113,12 +113,6 @@ class Compiled:
         self.wrt = None if wrt is None else _names("wrt", wrt)
         (self.of,) = _names("of", [of])
         self.wishes = wishes = wishes or Wishes()
-        for name in ("max_memory", "max_steps", "max_plan_memory"):
-            limit = getattr(wishes, name)
-            if type(limit) is not int or limit < 0:
-                raise fault(
-                    "E205 whole-number", Wishes._field_defaults[name], name=name, limit=limit
-                )
         self.aux = _names("aux", wishes.aux)
         self.vmap = _names("vmap", wishes.vmap)
         with own_state():
@@ -318,8 +312,17 @@ class Compiled:
 
     def _array(self, name: str, value: object) -> np.ndarray:
         if name not in self.used and name not in self.assigned:
-            has = ", ".join(self.arguments) or "none"
-            raise fault("E205 program-no-name", has, name=name)
+            has = f"its arguments are: {', '.join(self.arguments) or 'none'}"
+            options = (
+                *self.arguments,
+                *Wishes._fields,
+                "wrt",
+                "loss",
+                "isolate",
+                "timeout",
+                "engine",
+            )
+            raise fault("E205 program-no-name", meant(name, options, has), name=name)
         known = type(value) is np.ndarray and value.dtype in NUMERIC
         array: Any = value if known else numbers(value, f"`{name}`")
         if self.wrt is not None and name in self.wrt and not is_float(array.dtype):
@@ -366,6 +369,9 @@ class Compiled:
         found = scope.names.get(name)
         if isinstance(found, Tensor):
             return found
+        if found and isinstance(found, list | tuple) and all(isinstance(x, Tensor) for x in found):
+            what = f"`{name}` is a {type(found).__name__} of tensors"
+            raise fault("E201 of-no-tensor", what, f"make it one: `{name} = stack({name})`")
         raise fault(
             "E201 of-no-tensor",
             f"`{name}` is not a tensor" if name in scope.names else f"the program has no `{name}`",

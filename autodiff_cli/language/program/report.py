@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ...autograd.reverse import history
 from ...errors import Ended
@@ -45,7 +45,7 @@ class Options:
     max_memory: int = 1 << 30
     max_steps: int = 1_000_000
     max_depth: int = 1000
-    nan: str = "warn"
+    nan: Literal["warn", "error", "ignore"] = "warn"
     backward: bool = True
     write: Callable[[str], Any] | None = None
     profile: bool = False

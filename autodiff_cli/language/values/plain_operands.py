@@ -98,7 +98,8 @@ def _takes(op: Op, at: int, value: Any, args: Any) -> bool:
     if type(value) is bool and 0 <= op.variadic_at < at:
         return True  # of sizes one by one PyTorch looks at the first
     param = _param(op, at, args)
-    return param is not None and not _refused(op, param, value)
+    lists = op.name == "einsum" and not isinstance(args[0], str)  # of numbers for letters
+    return param is not None and (lists or not _refused(op, param, value))
 
 
 def _refused(op: Op, param: Param, value: Any) -> bool:
@@ -113,7 +114,7 @@ def _refused(op: Op, param: Param, value: Any) -> bool:
         return not given or (op.name in _DIMS and kind is float)
     if annotation in _LISTS:
         values = value if kind is list or kind is tuple else (value,)
-        return op.name != "einsum" and any(type(v) in _NUMBERS or type(v) is list for v in values)
+        return any(type(v) in _NUMBERS or type(v) is list for v in values)
     if annotation == "bool":
         return kind is int
     if kind is bool or ((kind is list or kind is tuple) and value and type(value[0]) is bool):
