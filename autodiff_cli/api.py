@@ -128,16 +128,6 @@ def _seconds(limit: Any) -> float | None:
     raise fault("E205 timeout-no-seconds", limit)
 
 
-@Handed()
-def _readable(keyword: str) -> None:
-    from .checks.collect import BadKeyword, matches
-
-    try:
-        matches(keyword, "")
-    except BadKeyword as problem:
-        raise fault("E205 keyword-cannot-be-read", problem) from None
-
-
 def _text(value: Any) -> str:
     """Numbers in lists as any program reads them."""
     return re.sub("nan|inf", r"float('\g<0>')", repr(value))
@@ -385,14 +375,14 @@ def check(program: Program, **settings: Any) -> FileResult:
         AutodiffError: when a file cannot be read.
     """
     from .checks.model import Settings
-    from .checks.runner import check_source
+    from .checks.runner import check_source, readable
 
     __tracebackhide__ = True
     source = source_of(program)
     _seconds(settings.get("timeout"))
     path = None if source.name == "<program>" else source.name
     wanted = _options("check", Settings, settings)
-    _readable(wanted.keyword)
+    readable(wanted.keyword)
     result = check_source(source, wanted, path)
     failed = [item for item in result.items if item.bad]
     if failed:

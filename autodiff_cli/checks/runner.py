@@ -18,10 +18,11 @@ from ..graph.state import STATE, own_state
 from ..language.errors.exhaustion import out_of_memory
 from ..language.program.report import Options, Report
 from ..language.syntax.decode import decode
+from ..language.values.exceptions import Handed
 from ..outside import OUTSIDE
 from ..source import Source
 from . import expectations, snapshots
-from .collect import arrays_beside, leads_out, matches
+from .collect import BadKeyword, arrays_beside, leads_out, matches
 from .comments import Directives, Expectation, read_comments
 from .deadline import deadline, told_the_host
 from .gradients import gradient_items
@@ -50,6 +51,15 @@ def check_file(path: str, settings: Settings) -> FileResult:
     result = check_source(source, settings, path)
     result.seconds = time.perf_counter() - started
     return result
+
+
+@Handed()
+def readable(keyword: str) -> None:
+    """E205 for words of `-k` that cannot be read."""
+    try:
+        matches(keyword, "")
+    except BadKeyword as problem:
+        raise fault("E205 keyword-cannot-be-read", problem) from None
 
 
 def check_source(source: Source, settings: Settings, path: str | None = None) -> FileResult:
