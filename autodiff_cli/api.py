@@ -55,6 +55,7 @@ _COMMON = """
             write: a function that gets what `print` prints; default the standard output.
             max_memory: bytes that the tensors of a call may take together (E505 beyond; 1 GiB).
             max_steps: steps of loops in a call (E506 beyond; 1,000,000).
+            max_depth: how deep its functions may call each other (E507 beyond; 1,000).
             max_plan_memory: bytes that plans may take which are kept, one for each form of arrays
             (shapes and dtypes), the last ones used (64 MiB).
             engine: "dask": arrays may be those of Dask, of any number of rows, as results that have

@@ -3,10 +3,12 @@ known from elsewhere (SciPy, NumPy, closed forms)."""
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import copy
 import multiprocessing
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -467,6 +469,33 @@ def endless() -> None:
 
 
 # -- a guest in a process --------------------------------------------------------------------------
+
+
+DEEP = "def f(n):\n    return 1.0 if n == 0 else f(n - 1) + 1\nloss = f(1200) * x\n"
+LONG = "x = 2.0\nfor i in range(2000): x = x + 1\nloss = x * x"
+
+
+@pytest.mark.parametrize(
+    ("call", "given", "right"),
+    [
+        (lambda **more: ad.value_and_grad(DEEP, **more)(x=2.0)[0], {}, 2402.0),
+        (lambda **more: ad.run("x = 2.0\n" + DEEP, **more)["tensors"]["x"]["grad"], {}, 1201.0),
+        (lambda **more: ad.run(LONG, **more)["tensors"]["loss"]["value"], {"max_steps": 9},
+         2002.0**2),
+        (lambda **more: ad.run("ww = const([1., 2.]); loss = sum(ww * ww)", **more)["tensors"]["ww"]
+         ["grad"].sum(), {}, 6.0),
+        (lambda **more: ad.run("x = [1., 2.]; y = x * 3", loss="y", **more)["tensors"]["x"]["grad"]
+         .sum(), {}, 6.0),
+    ],
+)  # fmt: skip
+def test_helps_name_arguments_that_help(call: Any, given: dict[str, Any], right: float) -> None:
+    with pytest.raises(ad.AutodiffError) as caught:
+        call(**given)
+    assert "--" not in str(caught.value)
+    said = re.findall(r"`(\w+)=([^`]+)`", " ".join(caught.value.helps))
+    name, value = next(found for found in said if found[1] != '"NAME"')
+    more = 2000 if value == "..." else ast.literal_eval(value)
+    assert call(**{**given, name: more}) == right
 
 
 def test_signals_and_limits_are_the_hosts() -> None:

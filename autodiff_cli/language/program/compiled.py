@@ -65,12 +65,13 @@ Key = tuple[Form, Form]  # of the arrays, and of the vector before them
 
 
 class Wishes(NamedTuple):
-    """What a call may use: bytes of tensors, steps of loops, bytes of plans. `aux`: tensors
-    whose values are returned besides, `vmap`: arrays whose first axis counts examples, `seed`: what
-    draws start from, `write`: what gets the text that the program prints."""
+    """What a call may use: bytes of tensors, steps of loops, levels of calls, bytes of plans.
+    `aux`: tensors whose values are returned besides, `vmap`: arrays whose first axis counts
+    examples, `seed`: what draws start from, `write`: what gets the text that the program prints."""
 
     max_memory: int = 1 << 30
     max_steps: int = 1_000_000
+    max_depth: int = 1000
     max_plan_memory: int = 64 << 20
     aux: Any = ()  # a name or names
     vmap: Any = ()
@@ -186,6 +187,7 @@ class Compiled:
     ) -> tuple[Blocks, list[np.ndarray]]:
         """The variables, and the values of a program run from its text."""
         STATE.max_bytes, STATE.max_steps = self._limits()
+        STATE.max_depth = self.wishes.max_depth
         # Windows programs have no standard output; printing does nothing then.
         STATE.write = self.wishes.write or (sys.stdout.write if sys.stdout else len)
         STATE.default_dtype = FLOAT32 if self.python else FLOAT64

@@ -7,6 +7,7 @@ catching it would give another result than Python's.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import ContextDecorator
 from typing import Any
@@ -170,10 +171,22 @@ _OURS = {
 }
 
 
+_OPTION = re.compile(r"`?--(?:(of|wrt|grad-output)(?: (\w+))?|(max-\w+|chunk)(?: (\d+)([MG])?)?)`?")
+
+
+def _argument(found: re.Match[str]) -> str:
+    """An option of the command as the argument that it is in Python."""
+    word, text, limit, number, size = found.groups()
+    name = (word or limit).replace("-", "_").replace("of", "loss")
+    value = f'"{text}"' if text else number or "..."
+    shift = {None: "", "M": " << 20", "G": " << 30"}[size]
+    return f"`{name}={value}{shift}`"
+
+
 class Handed(ContextDecorator):
     """A context out of which a failure comes as what a caller in Python may catch: also a
-    ValueError, TypeError or KeyError, where Python or NumPy raise those, and without the frames of
-    ours between the caller and the program."""
+    ValueError, TypeError or KeyError, where Python or NumPy raise those, with arguments in its
+    helps, and without the frames of ours between the caller and the program."""
 
     def __enter__(self) -> None:
         pass
@@ -183,6 +196,8 @@ class Handed(ContextDecorator):
             shapes = [EXCEPTIONS["ValueError"]] if error.code[1] == "3" else []
             names = (cls.name for found in (*kinds(error)[:1], *shapes) for cls in found.line)
             error.__class__ = next((_OURS[n] for n in names if n in _OURS), AutodiffError)
+            message, *helps = (_OPTION.sub(_argument, t) for t in (error.message, *error.helps))
+            error.amend(message=message, helps=tuple(helps))
             error.__traceback__ = None
 
 
