@@ -27,6 +27,7 @@ _CODE = re.compile(r"`([^`]+)`")
 _FOR = re.compile(r"`([^`]+)` for `([^`]+)`")
 _BEGIN = re.compile(r"begin the program with `([^`]+)`")
 _FIRST = re.compile(r"call `([^`]+)` first in `\w*\.?(\w+)`")
+_BEFORE = re.compile(r"(?:or first|it first:) `([^`]+(?<!\.{3}))`")
 _END = re.compile(r"add `([^`]+)` at the end of line (\d+)")
 _SAID = re.compile(r"did you mean|write")
 _OPTION = re.compile(r"\w+=(?!=)")
@@ -85,6 +86,10 @@ def edits_of(diagnostic: Diagnostic, source: Source) -> Iterator[Edit]:
                 Edit(m.start(), m.end(), re.sub(rf"(?m)^{m[1]}[ \t]+", m[1], m[2]))
                 for m in re.finditer(r"(?m)^([ \t]*)with .*no_grad.*:\n((?:\1[ \t]+.*\n)+)", text)
             )
+        for code in _BEFORE.findall(help):  # before the statement of the module
+            at = max(m.start() for m in re.finditer(r"(?m)^(?=\S|\Z)", text[: spans[0].start + 1]))
+            yield Edit(at, at, f"{code}\n")
+            help = help.replace(f"`{code}`", "")
         for code in _BEGIN.findall(help):
             yield Edit(0, 0, f"{code}\n")
         for code, number in _END.findall(help):

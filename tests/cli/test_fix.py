@@ -75,6 +75,24 @@ def test_what_may_mean_something_else_is_shown_and_not_written(
     assert cli("run", "a.py").code == 0
 
 
+@pytest.mark.parametrize(
+    ("before", "line", "new"),
+    [
+        ("", "for i in range(2):\n    opt.step()", "opt = torch.optim.SGD([x], lr=0.1)"),
+        ("bn = torch.nn.BatchNorm1d(3)\n", "for i in range(2):\n    bn(x)", "bn.eval()"),
+    ],
+)
+def test_lines_that_are_missing_stand_before_the_statement(
+    cli, tmp_path: Path, before: str, line: str, new: str
+):
+    text = f"import torch\nx = torch.ones(1, 3, requires_grad=True)\n{before}"
+    (tmp_path / "a.py").write_text(f"{text}{line}\n")
+    shown = "\n ".join(line.split("\n"))
+    assert f"\n+{new}\n {shown}\n" in cli("run", "--fix", "a.py").err
+    (tmp_path / "a.py").write_text(f"{text}{new}\n{line}\n")
+    assert cli("run", "a.py").code == 0
+
+
 def test_of_names_as_close_none_is_written(cli, tmp_path: Path):
     for text in ("import torch\nx = torch.ones(2)\ny = f(x)\n", "ab = 1; ac = 2; loss = ad * 2"):
         (tmp_path / "a.py").write_text(text)

@@ -83,7 +83,8 @@ ADVICE = {
     "torch.optim.lr_scheduler.StepLR(opt)\n":
         "StepLR(optimizer, step_size, gamma=0.1, last_epoch=-1)`",
     "import torch\nfrom torch import nn\nbn = nn.BatchNorm1d(3)\nbn(torch.ones(1, 3))\n":
-        "or `bn.eval()`",
+        "or first `bn.eval()`",
+    "import torch\nT = torch.ones(2).__class__\nT.sum()\n": "call it on a value: `x.sum()`",
 }  # fmt: skip
 
 
@@ -94,6 +95,8 @@ def test_advice(text: str) -> None:
     assert ADVICE[text] in error.diagnostic.helps[0]
 
 
+OPT = "import torch\nw = torch.ones(2, requires_grad=True)\nopt = torch.optim.SGD([w], lr=0.1)\n"
+CONV = "import torch\nfrom torch import nn\nconv = nn.Conv2d(1, 2, 3)\n"
 # What stands in a program, what does it in its place, and the part of that which is advised.
 TRIED = {
     "import torch\nx = torch.ones(2, requires_grad=True)\nv = (x * 2).item()\n": (
@@ -129,6 +132,35 @@ TRIED = {
     "g, = torch.autograd.grad((x * x).sum(), x)\ng.sum().backward()\n": (
         ".sum(), x)", ".sum(), x, create_graph=True)", "create_graph=True",
     ),
+    "import torch\nw = torch.ones(2, requires_grad=True)\n(w * w).sum().backward()\nopt.step()\n": (
+        "opt.step", "opt = torch.optim.SGD([w], lr=0.1)\nopt.step",
+        "opt = torch.optim.SGD([w], lr=0.1)",
+    ),
+    "import torch\nnet = torch.nn.Linear(2, 1)\nopt.zero_grad()\nopt.step()\n": (
+        "opt.zero", "opt = torch.optim.SGD(net.parameters(), lr=0.1)\nopt.zero",
+        "opt = torch.optim.SGD(net.parameters(), lr=0.1)",
+    ),
+    f"{OPT}opt.step()\nscheduler.step()\n": (
+        "scheduler.s",
+        "scheduler = torch.optim.lr_scheduler.StepLR(opt, step_size=10)\nscheduler.s",
+        "scheduler = torch.optim.lr_scheduler.StepLR(opt, step_size=10)",
+    ),
+    f"{OPT}optimizer.zero_grad()\noptimizer.step()\n": ("optimizer", "opt", "`opt`"),
+    "import torch\nnet = torch.nn.Linear(2, 1)\nlist(model.parameters())\n": ("model", "net"),
+    f"{CONV}img = torch.ones(28, 28)\nconv(img)\n": (
+        "conv(img)", "conv(img.expand(1, 1, 28, 28))", "img.expand(1, 1, 28, 28)",
+    ),
+    f"{CONV}img = torch.ones(64, 784)\nconv(img)\n": (
+        "conv(img)", "conv(img.view(-1, 1, 28, 28))", "img.view(-1, 1, 28, 28)",
+    ),
+    f"{CONV}net = nn.Sequential(conv, nn.Flatten(), nn.Linear(18, 1))\nx = torch.ones(1, 5, 5)\n"
+    "net(x)\n": ("net(x)", "net(x.unsqueeze(0))", "x.unsqueeze(0)"),
+    "import torch\nimg = torch.ones(4, 4)\ntorch.nn.Linear(16, 2)(img)\n": (
+        "(img)", "(img.reshape(1, -1))", "img.reshape(1, -1)",
+    ),
+    "import torch\nclass Net(torch.nn.Module):\n    def __init__(self):\n"
+    "        super(Net).__init__()\nNet()\n": ("super(Net)", "super()"),
+    "x = [1, 2]\nloss = x.__class__\n": ("x.__class__", "x.sum()"),
 }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ where Python reports it too.
 from __future__ import annotations
 
 import re
-from math import prod
+from math import isqrt, prod
 from typing import Any
 
 import numpy as np
@@ -73,7 +73,7 @@ def _own_words(
         if tree.func.span.text.endswith("linear"):
             return ""
         if which == "E301 linear-cannot-apply-weight":
-            return _linear(facts["weight"].shape, facts["input"].shape, tree)
+            return _linear(facts["weight"].shape, facts["input"].shape, tree, args)
         return _product(tree, args, owner, first)
     if which == "E305 class-out-range" and facts["wrong"][0] == facts["classes"]:
         return _counted_from_one(facts["classes"], tree, args)
@@ -81,7 +81,8 @@ def _own_words(
         return _channels(facts["wanted"], facts["channels"], tree, args)
     if which == "E308 batch_norm-training-needs-more" and owner is None:
         layer = tree.func.span.text
-        return "" if layer.endswith("batch_norm") else f"use a larger batch, or `{layer}.eval()`"
+        spread = f"a batch of one has no spread: give it more rows, or first `{layer}.eval()`"
+        return "" if layer.endswith("batch_norm") else spread
     if which.startswith("E302 index-shape") and facts["name"] == "gather":
         return _more_dims(tree, args, owner, first)
     if which == "E208 cannot-iterate":
@@ -232,6 +233,8 @@ def _fitting(error: AutodiffError, tree: syntax.Call, args: list[Any]) -> str:
         if dims and len(value.shape) > 1 and str(len(value.shape) + 1) in dims.groups()[:2]:
             return f"write `{name}.unsqueeze(0)` for `{name}`: a batch of one"
     which = error.which
+    if which == "E308 needs-input-dims-weight":
+        return _images(error, given)
     floats = which in ("E307 loss-needs-floats", "E307 needs-floats-not", _PROBABILITIES)
     if floats or which.endswith(("class-numbers", "class-numbers-int64", "integer-index")):
         for name, value in given:
@@ -245,6 +248,26 @@ def _fitting(error: AutodiffError, tree: syntax.Call, args: list[Any]) -> str:
         (first, x), (second, y) = given[:2]
         if x.node.numel == y.node.numel:
             return f"write `{second}.view_as({first})` for `{second}`"
+    return ""
+
+
+def _images(error: AutodiffError, given: list[tuple[str, Tensor]]) -> str:
+    """Images without channels, or in rows of pixels, for a convolution."""
+    weight, dims = error.facts["weight"].shape, error.facts["number"]
+    if len(weight) != dims:
+        return ""
+    channels = weight[error.facts["form"].startswith("out")]
+    for name, value in given:
+        shape = value.shape
+        if shape != error.facts["input"].shape or not (shape and channels):
+            continue
+        side = isqrt(shape[-1] // channels)
+        pixels = channels * side * side == shape[-1] > 1
+        if len(shape) == 2 and dims == 4 and pixels and shape[0] != shape[1]:
+            return f"write `{name}.view(-1, {channels}, {side}, {side})` for `{name}`"
+        if len(shape) == dims - 2:
+            sizes = ", ".join(map(str, shape))
+            return f"write `{name}.expand(1, {channels}, {sizes})` for `{name}`: a batch of one"
     return ""
 
 
@@ -313,10 +336,17 @@ def _as_float(tree: syntax.Call, name: str, text: str) -> str:
     return ""
 
 
-def _linear(weight: tuple[int, ...], given: tuple[int, ...], tree: syntax.Call) -> str:
+def _linear(
+    weight: tuple[int, ...], given: tuple[int, ...], tree: syntax.Call, args: list[Any]
+) -> str:
     """For a layer whose input has other features; nothing for a weight that is no matrix."""
     if len(weight) != 2:
         return ""
+    if prod(given) == weight[1] and tree.args and isinstance(args[0], Tensor):  # of one example
+        part = tree.args[0]
+        if tuple(args[0].shape) == given:
+            return f"write `{syntax.operand(part)}.reshape(1, -1)` for `{part.span.text}`"
+        return f"write `{syntax.operand(part)}.unsqueeze(0)` for `{part.span.text}`: a batch of one"
     if len(given) > 2 and prod(given[1:]) == weight[1]:
         part = tree.args[0]
         flat = f"write `{syntax.operand(part)}.flatten(1)` for `{part.span.text}`"

@@ -11,7 +11,7 @@ from ...errors import AutodiffError, Diagnostic, Label, fail
 from ..errors.operand_labels import gives_nothing, number_of
 from ..syntax import tree as syntax
 from ..values.dialect import kind_of
-from ..values.values import Builtin, OpFunction
+from ..values.values import Builtin, OpFunction, TypeName
 
 if TYPE_CHECKING:
     from ...graph.node import Node
@@ -120,14 +120,19 @@ def forgotten_call(body: list[syntax.Node], names: dict[str, Any]) -> AutodiffEr
 
 
 def _no_number(statement: syntax.Node, names: dict[str, Any]) -> AutodiffError | None:
-    """The error if `loss` is what a function without `return` gives, or numbers with commas."""
+    """The error if `loss` is what a function without `return` gives, numbers with commas, or a
+    class."""
     if not isinstance(statement, syntax.Assign) or "loss" not in names:
         return None
     loss, target, value = names["loss"], statement.targets[0], statement.value
     nothing = loss is None and isinstance(value, syntax.Call)
-    if getattr(target, "id", "") != "loss" or not (nothing or type(loss) is tuple):
+    if getattr(target, "id", "") != "loss" or not (nothing or type(loss) in (tuple, TypeName)):
         return None
-    help = gives_nothing(value) if nothing else number_of("loss", loss)
+    if type(loss) is TypeName:
+        of = syntax.operand(value.value) if isinstance(value, syntax.Attribute) else "x"
+        help = f"a class has no gradient; for the tensor write `loss = {of}.sum()`"
+    else:
+        help = gives_nothing(value) if nothing else number_of("loss", loss)
     told = f"the objective must be a single number, but `loss` is {kind_of(loss)}"
     return fail("E401", told, value.span, help=help)
 

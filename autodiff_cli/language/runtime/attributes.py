@@ -123,10 +123,13 @@ def _unbound(kind: TypeName, name: str) -> Any:
     if not (known or of_layout):
         return None
 
-    def run(value: Any, *args: Any, **kwargs: Any) -> Any:
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if not args:
+            raise fault("E205 unbound-method", name=name, kind=kind)
+        value, *rest = args
         if not kind.matches(value):
             raise fault("E208 method-kind", kind_of(value), name=name, kind=kind)
-        return call_value(get_attribute(value, name), list(args), kwargs)
+        return call_value(get_attribute(value, name), rest, kwargs)
 
     return Builtin(name, run)
 

@@ -161,6 +161,8 @@ def make_super(scope: Scope, args: list[Any]) -> Super:
     fits = isinstance(cls, UserClass) and (
         isinstance(instance, cls) or (isinstance(instance, UserClass) and cls in instance.line)
     )
-    if not fits or len(args) == 1:
+    if fits and len(args) == 1:
+        raise fault("E208 super-of-no-object", cls=cls)
+    if not fits:
         raise fault("E208 super-works-inside-methods")
     return Super(cls, instance)

@@ -11,6 +11,7 @@ from ...graph.state import STATE
 from ...source import Span
 from ...suggest import likely, suggest, synonym
 from ..values.providers import from_above
+from ..values.user_classes import Object
 from ..values.values import Namespace, Scope, is_callable
 from .names import CONSTANTS, builtin, known_names, names_of
 from .namespaces import MODULES, PREDEFINED
@@ -61,6 +62,7 @@ def unknown_name(name: str, span: Any, scope: Scope) -> AutodiffError:
         or _of_other_languages(name)
         or _member_of(name, visible)
         or _imported(name, span)
+        or _of_members(name, span, visible)
     )
     close = [] if help else suggest(name, [*visible, *_uncalled(name, span)], own=visible)
     labels = []
@@ -153,6 +155,34 @@ def _imported(name: str, span: Any) -> str:
     module = _SHORT.get(name, name)
     line = f"import {module}" + (f" as {name}" if name != module else "")
     return f"begin the program with `{line}`" if module in MODULES else ""
+
+
+def _of_members(name: str, span: Any, visible: dict[str, Any]) -> str:
+    """For `optimizer.step()`: the object of the program that has all that is asked of the name and
+    is not asked it by its own; or else a line that makes one."""
+    text = span.source.text if isinstance(span, Span) else ""
+    asked = set(re.findall(rf"\b{name}\.(\w+)\(", text))
+    if not asked or text[span.end : span.end + 1] != ".":
+        return ""
+    objects = {n: value for n, value in visible.items() if isinstance(value, Object)}
+    has = {
+        n: asked <= {member for cls in value.cls.line for member in cls.names}
+        for n, value in objects.items()
+    }
+    meant = [n for n in objects if has[n] and not any(f"{n}.{m}(" in text for m in asked)]
+    if len(meant) == 1:
+        return f"did you mean `{meant[0]}`?"
+    if meant or "step" not in asked:
+        return ""
+    optim = "torch.optim" if "torch" in visible else "optim"
+    of = next((n for n in objects if has[n]), None)
+    if of is not None:
+        return f"make it first: `{name} = {optim}.lr_scheduler.StepLR({of}, step_size=10)`"
+    modules = [f"{n}.parameters()" for n, value in objects.items() if hasattr(value, "modules")]
+    tensors = [(n, value) for n, value in visible.items() if isinstance(value, Tensor)]
+    leaves = ", ".join(n for n, value in tensors if value.requires_grad and value.is_leaf)
+    made = modules[-1] if modules else f"[{leaves}]"
+    return f"make it first: `{name} = {optim}.SGD({made}, lr=0.1)`" if made != "[]" else ""
 
 
 def _of_library(name: str, span: Any) -> str:

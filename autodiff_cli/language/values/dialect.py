@@ -9,7 +9,7 @@ import numpy as np
 
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, fail, fault
-from .values import Instance, Namespace, is_callable
+from .values import Instance, Namespace, TypeName, is_callable
 
 
 def kind_of(value: Any) -> str:
@@ -18,6 +18,8 @@ def kind_of(value: Any) -> str:
         return f"a tensor of shape {tuple(value.shape)}"
     if isinstance(value, Namespace):
         return f"the namespace `{value.path.removeprefix('python.') or 'torch'}`"
+    if isinstance(value, TypeName):
+        return f"the class `{value.name}`"
     if is_callable(value):
         return f"the function `{value.name}`"
     if value is None:
