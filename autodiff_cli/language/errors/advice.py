@@ -81,7 +81,8 @@ def _own_words(
         return _channels(facts["wanted"], facts["channels"], tree, args)
     if which == "E308 batch_norm-training-needs-more" and owner is None:
         layer = tree.func.span.text
-        spread = f"a batch of one has no spread: give it more rows, or first `{layer}.eval()`"
+        first = "" if layer.endswith(")") else "first "
+        spread = f"a batch of one has no spread: give it more rows, or {first}`{layer}.eval()`"
         return "" if layer.endswith("batch_norm") else spread
     if which.startswith("E302 index-shape") and facts["name"] == "gather":
         return _more_dims(tree, args, owner, first)
