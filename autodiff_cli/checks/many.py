@@ -1,50 +1,29 @@
-"""Checking many files, one after another or in several processes, results in the order of the
-files.
+"""Processes that check files, results in the order of the files.
 
 Invariant: a file whose process dies or does not stop fails alone, with its own diagnostic; every
-other file is checked.
+other file is checked. What a process runs is loaded there: who only asks stays light.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 from ..crash import crashed
-from ..ended import death, explained, stubborn
+from ..ended import death, stubborn
 from ..engine.threads import WORKERS
 from ..errors import AutodiffError, Exit
 from ..language.program.gc_control import collect_seldom
-from ..outside import EXHAUSTED, OUTSIDE, Lost, live_with
+from ..outside import EXHAUSTED, OUTSIDE, live_with
 from .deadline import alarms
 from .model import ERROR, FileResult, Item, Settings
-from .runner import check_file
 
-FEW = 8  # fewer files are not worth starting processes
 GRACE = 1.0  # seconds that a process has to stop by itself after its time limit
-
-
-def check_many(
-    files: list[str], settings: Settings, jobs: int = 1, lost: Lost | None = None
-) -> Iterator[FileResult]:
-    """The result of every file, in order, as soon as it and those before it are there; the process
-    that checked the first one may be lost."""
-    if lost is not None and files:
-        yield lost_file(files[0], explained(lost, None, settings.timeout))
-        files = files[1:]
-    if jobs <= 1 or len(files) <= FEW:
-        with alarms():
-            for file in files:
-                yield check_file(file, settings)
-        return
-    crew = Crew(files, settings, min(jobs, len(files)))
-    try:
-        yield from crew.results()
-    finally:
-        crew.dismiss()
 
 
 def lost_file(file: str, error: AutodiffError, seconds: float = 0.0) -> FileResult:
@@ -54,10 +33,10 @@ def lost_file(file: str, error: AutodiffError, seconds: float = 0.0) -> FileResu
 
 
 class Worker:
-    """A process that answers one request after another with what `answer` makes of it; `at` is the
-    place of its present file, which it has `since` then."""
+    """A process that answers one request after another with what a function makes of it, which is
+    called `module:name`; `at` is the place of its present file, which it has `since` then."""
 
-    def __init__(self, answer: Callable[..., Any]):
+    def __init__(self, answer: str):
         context = _context()
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=_work, args=(theirs, answer), daemon=True)
@@ -91,11 +70,18 @@ class Worker:
 
 
 class Crew:
-    """The processes of one call and what they found so far; idle `workers` are used again."""
+    """The processes of one call and what they found so far; idle `workers` are used again. `check`
+    is what they run, as `module:name`."""
 
     def __init__(
-        self, files: list[str], settings: Settings, jobs: int, workers: list[Worker] | None = None
+        self,
+        check: str,
+        files: list[str],
+        settings: Settings,
+        jobs: int,
+        workers: list[Worker] | None = None,
     ):
+        self.check = check
         self.files = files
         self.settings = settings
         self.pending = iter(enumerate(files))
@@ -123,7 +109,7 @@ class Crew:
         if following is None:
             return
         if worker is None:
-            worker = Worker(check_file)
+            worker = Worker(self.check)
             self.workers.append(worker)
         worker.give(*following, self.settings)
 
@@ -181,12 +167,12 @@ def _context() -> Any:
         return multiprocessing.get_context("fork")
     if "forkserver" in methods:
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload([__name__, "autodiff_cli.ops"])
+        context.set_forkserver_preload(["autodiff_cli.checks.runner", "autodiff_cli.ops"])
         return context
     return multiprocessing.get_context("spawn")
 
 
-def _work(connection: Any, answer: Callable[..., Any]) -> None:
+def _work(connection: Any, answer: str) -> None:
     """The life of a process: requests in, answers out, until the other end is closed."""
     import signal
     from multiprocessing import parent_process
@@ -196,12 +182,15 @@ def _work(connection: Any, answer: Callable[..., Any]) -> None:
         live_with(parent_process().sentinel)  # type: ignore[union-attr]  # a child has one
     WORKERS.limit = 1  # the processes share the CPUs
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # quiet: the first process says it
+    gc.disable()  # until what is loaded is there
+    module, _, name = answer.partition(":")
+    function = getattr(import_module(module), name)
     collect_seldom()
     with alarms():
         connection.send(None)
         while True:
             try:
-                connection.send(answer(*connection.recv()))
+                connection.send(function(*connection.recv()))
             except (EOFError, OSError):
                 return
             except MemoryError:

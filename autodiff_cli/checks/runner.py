@@ -8,26 +8,31 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from shlex import quote
 from typing import Any
 
 from ..crash import crashed
+from ..ended import explained
 from ..errors import AutodiffError, Diagnostic, fail, fault, reason_of
 from ..graph.state import STATE, own_state
 from ..language.errors.exhaustion import out_of_memory
 from ..language.program.report import Options, Report
 from ..language.syntax.decode import decode
 from ..language.values.exceptions import Handed
-from ..outside import OUTSIDE
+from ..outside import OUTSIDE, Lost
 from ..source import Source
 from . import expectations, snapshots
 from .collect import BadKeyword, arrays_beside, leads_out, matches
 from .comments import Directives, Expectation, read_comments
-from .deadline import deadline, told_the_host
+from .deadline import alarms, deadline, told_the_host
 from .gradients import gradient_items
+from .many import Crew, lost_file
 from .model import ERROR, FAILED, SKIPPED, XFAILED, FileResult, Item, Settings
 from .watched import Watched
+
+FEW = 8  # fewer files are not worth starting processes
 
 MAX_FILE = 1 << 26
 
@@ -51,6 +56,26 @@ def check_file(path: str, settings: Settings) -> FileResult:
     result = check_source(source, settings, path)
     result.seconds = time.perf_counter() - started
     return result
+
+
+def check_many(
+    files: list[str], settings: Settings, jobs: int = 1, lost: Lost | None = None
+) -> Iterator[FileResult]:
+    """The result of every file, in order, as soon as it and those before it are there; the process
+    that checked the first one may be lost."""
+    if lost is not None and files:
+        yield lost_file(files[0], explained(lost, None, settings.timeout))
+        files = files[1:]
+    if jobs <= 1 or len(files) <= FEW:
+        with alarms():
+            for file in files:
+                yield check_file(file, settings)
+        return
+    crew = Crew(f"{__name__}:check_file", files, settings, min(jobs, len(files)))
+    try:
+        yield from crew.results()
+    finally:
+        crew.dismiss()
 
 
 @Handed()

@@ -277,13 +277,16 @@ def answer(feature: str, document: TextDocument, params: Any, options: Options) 
         return error
 
 
+ANSWER = f"{__name__}:{answer.__name__}"
+
+
 class Programs:
     """The process that runs the programs, and another one after it was lost; `lost` has the texts
     that did it."""
 
     def __init__(self, options: Options):
         self.options = options
-        self.worker = Worker(answer)
+        self.worker = Worker(ANSWER)
         self.lost: dict[str, Diagnostic] = {}
 
     def ask(self, feature: str, document: TextDocument, params: Any) -> Any:
@@ -301,7 +304,7 @@ class Programs:
         except (EOFError, OSError):
             error = worker.death()
         worker.end()
-        self.worker = Worker(answer)
+        self.worker = Worker(ANSWER)
         self.lost[text] = error.diagnostic
         return error.diagnostic
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 WORKERS = pytest.StashKey[list[Any]]()
+CHECK = "autodiff_cli.cli.checked:check"  # what they run
 
 FIRST = 1 << 13  # characters of a file that are looked at before it is taken for a program
 PROGRAM = re.compile(
@@ -147,21 +148,20 @@ def _checked(files: list[ExprFile]) -> Iterator[tuple[ExprFile, Any]]:
     """Programs and what was found about them, by the process that checked those before."""
     from ..checks.many import Crew
     from ..checks.model import Settings
-    from ..render.plain import plain
 
     config, names = files[0].config, list(map(_shown, files))
     whole = all(file.whole for file in files)
     settings = Settings(
         only=() if whole else tuple(f"{names[0]}::{label}" for label in files[0].chosen),
         update=config.getoption("--expr-update"),
-        plain=plain,
     )
     workers = config.stash.setdefault(WORKERS, [])
     for worker in workers[:]:
         if worker.at is not None:  # nobody waits for that any more
             worker.end()
             workers.remove(worker)
-    return zip(files, Crew(names, settings, 1, workers).results(), strict=True)
+    crew = Crew(CHECK, names, settings, 1, workers)
+    return zip(files, crew.results(), strict=True)
 
 
 class ExprItem(pytest.Item):

@@ -12,8 +12,6 @@ from _thread import allocate_lock
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..graph.state import LOCK
 
 if TYPE_CHECKING:
@@ -95,27 +93,11 @@ class Workers:
             raise min(failures, key=lambda pair: pair[0])[1]
 
     def _start(self, wanted: int) -> None:
-        import threading
+        from .team import start
 
         while self._started < wanted:
-            threading.Thread(target=_work, args=(self._inbox,), daemon=True).start()
+            start(self._inbox, BUFFER)
             self._started += 1
-
-
-def _work(inbox: Inbox) -> None:
-    with np.errstate(all="ignore"):
-        np.setbufsize(BUFFER)
-        while True:
-            at, job, place, done = inbox.get()
-            try:
-                if place is not None:
-                    os.sched_setaffinity(0, {place})
-                job()
-            except BaseException as failure:
-                done.put((at, failure))
-            else:
-                done.put((at, None))
-            del job, done
 
 
 WORKERS = Workers()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from autodiff_cli.checks import many
+from autodiff_cli.checks import many, runner
 from autodiff_cli.checks.model import FileResult, Item, Settings
 from tests.pace import PATIENCE
 
@@ -35,7 +35,7 @@ def accident(file: str, settings: Settings) -> FileResult:
 
 
 def test_a_process_that_dies_or_hangs_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(many, "check_file", accident)
+    monkeypatch.setattr(runner, "check_file", accident)
     monkeypatch.setattr(many, "_context", lambda: multiprocessing.get_context("fork"))
     overdue = many.Crew._overdue
 
@@ -44,7 +44,7 @@ def test_a_process_that_dies_or_hangs_fails_alone(monkeypatch: pytest.MonkeyPatc
         return overdue(crew, worker) + (PATIENCE + many.GRACE - 0.5) * (worker.at == 9)
 
     monkeypatch.setattr(many.Crew, "_overdue", sooner)
-    results = list(many.check_many(FILES, Settings(timeout=PATIENCE), 2))
+    results = list(runner.check_many(FILES, Settings(timeout=PATIENCE), 2))
     assert [result.file for result in results] == FILES
     bad = {r.file: i.diagnostic for r in results for i in r.items if i.diagnostic is not None}
     assert {file: d.code for file, d in bad.items()} == {
@@ -69,7 +69,7 @@ def test_processes_are_not_copied_beside_threads(monkeypatch: pytest.MonkeyPatch
 def test_processes_are_gone_when_nobody_wants_more_results(folder: Path) -> None:
     for file in FILES:
         (folder / file).write_text("x = 2\nloss = x * x\n")
-    results = many.check_many(FILES, Settings(), 2)
+    results = runner.check_many(FILES, Settings(), 2)
     assert next(results).exit_code == 0
     results.close()  # type: ignore[attr-defined]  # a generator
     assert not multiprocessing.active_children()
@@ -78,8 +78,8 @@ def test_processes_are_gone_when_nobody_wants_more_results(folder: Path) -> None
 def test_an_assertion_in_a_worker_says_what_one_here_says(folder: Path) -> None:
     for file in FILES:
         (folder / file).write_text("x = 2\nassert x == 3\nloss = x * x\n")
-    alone = list(many.check_many(FILES, Settings(), 1))
-    together = list(many.check_many(FILES, Settings(), 2))
+    alone = list(runner.check_many(FILES, Settings(), 1))
+    together = list(runner.check_many(FILES, Settings(), 2))
     assert [[(i.id, i.status, i.diagnostic.message if i.diagnostic else "") for i in r.items]
             for r in alone] == [
            [(i.id, i.status, i.diagnostic.message if i.diagnostic else "") for i in r.items]

@@ -181,20 +181,24 @@ def test_a_program_that_kills_its_process_fails_alone(
 
 
 COUNTING = """\
-import autodiff_cli.checks.many as many
+from autodiff_cli.cli import pytest_plugin
+
+pytest_plugin.CHECK = "counted:check"
+"""
+
+COUNTED = """\
 from autodiff_cli.checks.runner import check_file
 
-def counted(path, settings):
+def check(path, settings):
     with open("runs.txt", "a") as file:
         print(path, file=file)
     return check_file(path, settings)
-
-many.check_file = counted
 """
 
 
 def test_a_program_runs_once_and_not_to_be_collected(run: Run, folder: Path) -> None:
     (folder / "conftest.py").write_text(COUNTING)
+    (folder / "counted.py").write_text(COUNTED)
     (folder / "b.expr").write_text("x = 2.0\nx * x  #=> 4\nassert x > 1\nloss = x * 3\n")
     assert run(*PLUGIN, "--collect-only", module="pytest", **QUICK).returncode == 0
     assert not (folder / "runs.txt").exists()
@@ -218,6 +222,7 @@ def pytest_runtest_setup(item):
 def test_programs_that_follow_one_another(run: Run, folder: Path) -> None:
     """While pytest tells of one the next is checked: not again, and not past another test."""
     (folder / "conftest.py").write_text(COUNTING + SCATTERED)
+    (folder / "counted.py").write_text(COUNTED)
     for name in ("a", "b", "z"):
         (folder / f"{name}.expr").write_text("x = 2.0\nloss = x * x  #=> 5\n")
     write = "open('z.expr', 'w').write('x = 3.0\\nloss = x * x  #=> 9\\n')"

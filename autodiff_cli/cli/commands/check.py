@@ -198,7 +198,7 @@ class Checker:
         )
 
     def _check(self, files: list[str], settings: Settings) -> None:
-        from ...checks.many import check_many
+        from ...checks.runner import check_many
         from ...language.program.gc_control import collect_seldom
         from ..progress import Bar
 
