@@ -29,10 +29,12 @@ _BEGIN = re.compile(r"begin the program with `([^`]+)`")
 _FIRST = re.compile(r"call `([^`]+)` first in `\w*\.?(\w+)`")
 _BEFORE = re.compile(r"(?:or first|make it first:) `([^`]+(?<!\.{3}))`")
 _END = re.compile(r"add `([^`]+)` at the end of line (\d+)")
+_NO_CODE = re.compile(rf"\.\.\.|for example|{_FOR.pattern}")
 _SAID = re.compile(r"did you mean|write")
 _OPTION = re.compile(r"\w+=(?!=)")
 _STATEMENT = re.compile(r"(\w+ [-+*/]?= |(def|class|if|for|while|with) )")
-_TAKE_OUT = re.compile(r"remove (this|the spaces|the `)")
+_TAKE_OUT = re.compile(r"remove (this|the spaces)")
+_REMOVED = re.compile(r"remove the `([^`]+)`")
 
 
 class Edit(NamedTuple):
@@ -95,9 +97,15 @@ def edits_of(diagnostic: Diagnostic, source: Source) -> Iterator[Edit]:
         for code, number in _END.findall(help):
             at = len("".join(text.splitlines(True)[: int(number)]).rstrip("\n"))
             yield Edit(at, at, code)
-        if _TAKE_OUT.match(help):
+        if help.startswith("remove this line"):
+            start = spans[0].start - spans[0].column + 1
+            yield Edit(start, start + len(source.line(spans[0].line)) + 1, "")
+        elif removed := _REMOVED.match(help):
+            starts = [s.start for s in spans if text.startswith(removed[1], s.start)]
+            yield from (Edit(at, at + len(removed[1]), "") for at in starts)
+        elif _TAKE_OUT.match(help):
             yield from (Edit(span.start, span.end, "") for span in spans)
-        for code in _CODE.findall(help) if "..." not in help and not _FOR.search(help) else ():
+        for code in () if _NO_CODE.search(help) else _CODE.findall(help):
             yield from _lines(code, spans, text)
             if not _WORD.fullmatch(code) or _SAID.search(help):
                 yield from (edit for span in spans for edit in _in_place(code, span, text))

@@ -85,6 +85,8 @@ ADVICE = {
     "import torch\nfrom torch import nn\nbn = nn.BatchNorm1d(3)\nbn(torch.ones(1, 3))\n":
         "or first `bn.eval()`",
     "import torch\nT = torch.ones(2).__class__\nT.sum()\n": "call it on a value: `x.sum()`",
+    "import numpy as np\nnp.concatenate([np.ones((2, 3))], axis=2)\n": "its axes are 0, 1",
+    "import torch\nm = torch.nn.Sequential()\nm.fit(1)\n": "train it in a loop",
 }  # fmt: skip
 
 
@@ -95,6 +97,11 @@ def test_advice(text: str) -> None:
     assert ADVICE[text] in error.diagnostic.helps[0]
 
 
+NET = (
+    "import torch\nclass Net(torch.nn.Module):\n    def __init__(self):\n"
+    "        super().__init__()\n        self.fc = torch.nn.Linear(2, 1)\n"
+    "    def forward(self, x):\n"
+)
 OPT = "import torch\nw = torch.ones(2, requires_grad=True)\nopt = torch.optim.SGD([w], lr=0.1)\n"
 CONV = "import torch\nfrom torch import nn\nconv = nn.Conv2d(1, 2, 3)\n"
 # What stands in a program, what does it in its place, and the part of that which is advised.
@@ -161,6 +168,61 @@ TRIED = {
     "import torch\nclass Net(torch.nn.Module):\n    def __init__(self):\n"
     "        super(Net).__init__()\nNet()\n": ("super(Net)", "super()"),
     "x = [1, 2]\nloss = x.__class__\n": ("x.__class__", "x.sum()"),
+    f"{NET}        y = self.fc(x)\nnet = Net()\nloss = net(torch.ones(1, 2)).sum()\n": (
+        "y = self.fc(x)", "return self.fc(x)", "write `return self.fc(x)` for `y = self.fc(x)`",
+    ),
+    f"{NET}        y = self.fc(x)\nout = Net()(torch.ones(1, 2))\nout.sum()\n": (
+        "y = self.fc(x)", "return self.fc(x)", "write `return self.fc(x)` for `y = self.fc(x)`",
+    ),
+    f"{NET}        return self.fc(x)\nlist(Net.parameters())\n": (
+        "Net.parameters()", "Net().parameters()",
+    ),
+    f"{NET}        return self.fc(x)\nNet().predict(torch.ones(1, 2))\n": (
+        "Net().predict", "Net()", "write `Net()` for `Net().predict`",
+    ),
+    "import torch\nx = torch.ones(4, 3)\nn = x.size[0]\n": ("x.size[0]", "x.size()[0]", "x.size()"),
+    "x = [1, 2]\nif sum(x) > 1 && sum(x) < 9:\n    y = x\n": ("&&", "and"),
+    "x = 1\nif x > 1:\n    y = x\nelse if x > 0:\n    y = -x\n": ("else if", "elif"),
+    "import torch\nx = torch.rand(4, 3)\np = torch.max(x, 1)\na = (p == torch.arange(4)).sum()\n": (
+        "(p ", "(p.indices ", "`p.indices`",
+    ),
+    "import torch\nq = k = torch.ones(2, 5, 4)\ns = q @ k\n": ("q @ k", "q @ k.mT"),
+    "import torch\nq = torch.ones(2, 5, 4)\ns = q.transpose()\n": (
+        "q.transpose()", "q.transpose(-2, -1)",
+    ),
+    "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
+    "m = nn.Sequential(nn.Linear(2, 2), F.relu)\n": ("F.relu", "nn.ReLU()"),
+    "import torch\nfrom torch import nn\nm = nn.Sequential(nn.Linear(2, 2), nn.ReLU)\n": (
+        "nn.ReLU", "nn.ReLU()",
+    ),
+    "import torch\nx = torch.Tensor([1.0], requires_grad=True)\n": (
+        "torch.Tensor([1.0], requires_grad=True)", "torch.tensor([1.0], requires_grad=True)",
+    ),
+    "import torch\na, b = torch.zeros(3, 2), torch.zeros(2)\nc = torch.cat([a, b])\n": (
+        "[a, b]", "[a, b.unsqueeze(0)]", "write `b.unsqueeze(0)` for `b`",
+    ),
+    "import torch\nx = torch.ones(4, 3).double()\ny = torch.nn.Linear(3, 1)(x)\n": (
+        "(x)", "(x.to(torch.float32))", "write `x.to(torch.float32)` for `x`",
+    ),
+    "import torch\nx = torch.ones(1, 1, 5, 5).double()\ny = torch.nn.Conv2d(1, 1, 3)(x)\n": (
+        "(x)", "(x.to(torch.float32))", "write `x.to(torch.float32)` for `x`",
+    ),
+    "import torch\nlstm = torch.nn.LSTM(3, 5)\nh = c = torch.zeros(1, 2, 5)\n"
+    "y, _ = lstm(torch.ones(2, 7, 3), (h, c))\n": (
+        "torch.ones(2, 7, 3)", "torch.ones(2, 7, 3).transpose(0, 1)",
+    ),
+    "import torch\nloss = torch.tensor(3.0)\nprint('%.2f of %d' % (loss.item, 3))\n": (
+        "loss.item", "loss.item()",
+    ),
+    "import torch\nw = torch.ones(1, requires_grad=True)\nh = torch.zeros(1)\nfor t in range(3):\n"
+    "    h = torch.tanh(h + w)\n    h.sum().backward()\n": (
+        "torch.tanh(h + w)", "torch.tanh(h.detach() + w)",
+    ),
+    "import torch\nm = torch.nn.Dense(4, 2)\n": ("nn.Dense", "nn.Linear"),
+    "In [1]: import torch\nx = torch.ones(2)\n": ("In [1]: ", "", "remove the `In [1]: `"),
+    "import torch\nx = torch.ones(2)\nIn [2]: y = x.sum()\n": (
+        "In [2]: ", "", "remove the `In [2]: `",
+    ),
 }  # fmt: skip
 
 

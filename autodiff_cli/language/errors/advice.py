@@ -9,6 +9,7 @@ where Python reports it too.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from math import isqrt, prod
 from typing import Any
 
@@ -63,6 +64,13 @@ def _own_words(
     name = "" if owner is None else syntax.operand(owner)
     code, which, facts = error.code, error.which, error.facts
     missed = facts["error"].argument if isinstance(facts.get("error"), Missing) else ""
+    if isinstance(tree.func, syntax.Attribute) and (
+        missed == "self" or error.message.endswith("missing 1 required argument: 'self'")
+    ):
+        of = tree.func.value.span.text
+        return f"`{of}` is a class: write `{of}().{text[len(of) + 1 :]}` for `{text}`"
+    if missed == "dim0":
+        return f"write `{text[:-1]}-2, -1)` for `{text}`"
     if missed == "dim":
         return f"write `{text[:-1]}{'' if text.endswith('()') else ', '}dim=-1)`"
     if which == "E307 needs-floating-point-numbers":
@@ -103,6 +111,8 @@ def _own_words(
     if code == "E406" and text.endswith(".backward()"):
         kept = f"{text[:-1]}retain_graph=True)"
         before = [label.span for label in error.diagnostic.labels if label.span is not None]
+        if before and (again := _carried(before[0])) and _indented(before[0]):
+            return again
         if any(_indented(tree.span) > _indented(span) for span in before):
             return f"compute the loss again in the loop: move line {before[0].line} into it"
         return f"write `{kept}` for `{text}` the first time, or compute the loss again"
@@ -145,14 +155,15 @@ def _own_words(
                 f"`{name}` has none: layers of a list are found in `self.layers = "
                 f"nn.ModuleList([...])`, tensors as `nn.Parameter(...)`"
             )  # fmt: skip
-        if which == "E208 holds-modules" and facts["0"] == "a list" and tree.args:
-            given_text = tree.args[0].span.text
-            return f"write `*{given_text}` for `{given_text}`"
+        if which == "E208 holds-modules":
+            return _module(tree, args, facts)
         if which in _NO_PARAMETERS and tree.args:
             given_text = tree.args[0].span.text
             right = f"{given_text}.parameters()"
             right = f"[{given_text}]" if isinstance(args[0], Tensor) else right
             return f"write `{right}` for `{given_text}`"
+        if made.endswith("Tensor") and "unexpected keyword" in error.message:
+            return f"write `{made.removesuffix('Tensor')}tensor{text[len(made) :]}` for `{text}`"
         is_class = made.rpartition(".")[2][:1].isupper() and not made.endswith(")")
         if is_class and code == "E205":  # rows of the library share constructors
             names = [error.message, *error.diagnostic.helps]
@@ -194,6 +205,29 @@ def _own_words(
     return ""
 
 
+def _carried(span: Span) -> str:
+    """For a value that each step of a loop makes of the one before."""
+    name, made = span.assigned, span.text
+    fresh = re.sub(rf"\b{name}\b", f"{name}.detach()", made)
+    if not name or fresh == made:
+        return ""
+    return f"each step may start anew: write `{name} = {fresh}` for `{name} = {made}`"
+
+
+def _module(tree: syntax.Call, args: list[Any], facts: Mapping[str, Any]) -> str:
+    """The module for a list of modules, a class, or a function that is given as one."""
+    path, made = tree.func.span.text.rpartition(".")[0], facts["made"]
+    for part, value in zip(tree.args, args, strict=False):
+        given = part.span.text
+        if type(value) is list and facts["0"] == "a list":
+            return f"write `*{given}` for `{given}`"
+        if isinstance(value, type):
+            return f"write `{given}()` for `{given}`"
+        if made and made.lower() == getattr(value, "name", "").replace("_", ""):
+            return f"write `{path}{'.' if path else ''}{made}()` for `{given}`"
+    return ""
+
+
 def _indented(span: Span) -> int:
     line = span.source.line(span.line)
     return len(line) - len(line.lstrip())
@@ -231,19 +265,29 @@ def _fitting(error: AutodiffError, tree: syntax.Call, args: list[Any]) -> str:
         sizes = ", ".join(map(str, value.shape))
         if state and sizes == state[2] and prod(value.shape) == prod(map(int, state[1].split(","))):
             return f"write `{name}.view({state[1]})` for `{name}`"
+        if state and len(value.shape) == 3 and value.shape[:2] == (
+            int(state[2].split(", ")[1]), int(state[1].split(", ")[1]),
+        ):  # fmt: skip
+            turned = f"write `{name}.transpose(0, 1)` for `{name}`"
+            return f"the batch stands second: {turned}, or make the layer with `batch_first=True`"
         if dims and len(value.shape) > 1 and str(len(value.shape) + 1) in dims.groups()[:2]:
             return f"write `{name}.unsqueeze(0)` for `{name}`: a batch of one"
     which = error.which
     if which == "E308 needs-input-dims-weight":
         return _images(error, given)
+    if which.startswith(("E307 linear-needs-input", "E307 conv-dtypes")):
+        wanted = error.facts["weight"].dtype
+        for name, value in given:
+            if value.dtype is error.facts["input"].dtype is not wanted:
+                return f"write `{name}.to(torch.{wanted.name})` for `{name}`"
     floats = which in ("E307 loss-needs-floats", "E307 needs-floats-not", _PROBABILITIES)
     if floats or which.endswith(("class-numbers", "class-numbers-int64", "integer-index")):
         for name, value in given:
             if value.dtype.kind == "f" if not floats else value.dtype.kind != "f":
                 last = name if floats or which.endswith("index") else given[-1][0]
                 return f"write `{last}.{'float' if floats else 'long'}()` for `{last}`"
-    wanted: Shape = error.facts["want"] if which.startswith("E308 class-targets") else ()
-    if len(wanted) == 1 and given and given[-1][1].node.numel == wanted[0] == given[-1][1].shape[0]:
+    want: Shape = error.facts["want"] if which.startswith("E308 class-targets") else ()
+    if len(want) == 1 and given and given[-1][1].node.numel == want[0] == given[-1][1].shape[0]:
         return f"write `{given[-1][0]}.flatten()` for `{given[-1][0]}`"
     if which == "E308 needs-one-shape" and len(given) > 1:
         (first, x), (second, y) = given[:2]
@@ -403,6 +447,15 @@ def _parts(error: AutodiffError, tree: syntax.Call, args: list[Any]) -> None:
     ]
     error.amend(labels=(*error.diagnostic.labels, *labels[:4]))
     shapes = [tuple(v.shape) for v in args[0] if isinstance(v, Tensor)]
+    for part, shape in zip(parts, shapes, strict=False):
+        at, most = error.facts.get("dim"), max(shapes, key=len)
+        if (
+            tree.func.span.text[-3:] == "cat"
+            and "dim" in error.facts
+            and shape == (*most[:at], *most[at + 1 :])
+        ):
+            one = f"write `{syntax.operand(part)}.unsqueeze({at})` for `{part.span.text}`"
+            error.amend(helps=(one,))
     if error.which == "E302 cat-along-dim" and len({len(s) for s in shapes}) == 1:
         given = error.facts["dim"]
         for dim in range(len(shapes[0])):

@@ -59,7 +59,19 @@ def placed_attribute(error: AutodiffError, tree: syntax.Attribute, value: Any) -
     """Give an attribute's error its place; what is no tensor yet becomes one by a call or index."""
     if error.span is None and error.code == "E207":
         error = _not_yet(error, tree.value, value)
+        if hasattr(value, "modules") and tree.attr in _OF_KERAS:
+            name = tree.value.span.text
+            error.amend(helps=(_OF_KERAS[tree.attr].replace("model", name),))
     return placed(error, tree.attr_span if error.code in ("E207", "E203") else tree.span)
+
+
+# What models of Keras have, and what does it here.
+_OF_KERAS = {
+    "fit": "train it in a loop: `optimizer.zero_grad(); loss.backward(); optimizer.step()`",
+    "evaluate": "compute the loss under `with torch.no_grad():`",
+    "predict": "call it: write `model` for `model.predict`",
+    "summary": "write `print(model)` for `model.summary()`",
+}
 
 
 def _not_yet(error: AutodiffError, tree: syntax.Node, value: Any) -> AutodiffError:
@@ -69,16 +81,30 @@ def _not_yet(error: AutodiffError, tree: syntax.Node, value: Any) -> AutodiffErr
     elif name and isinstance(value, Results):
         error.amend(helps=(several(name, value),))
     elif name and str(error.facts.get("0")).startswith("the function "):
-        error.amend(helps=(f"call it: `{name}()`",))
+        error.amend(helps=(f"call it: write `{name}()` for `{name}`",))
+    elif value is None and name:
+        made = re.compile(rf"^[ \t]*{re.escape(name)} = (.*\))$", re.M)
+        calls = made.findall(tree.span.source.text, 0, tree.span.start)
+        call = tree.span.text if isinstance(tree, syntax.Call) else (calls or [""])[-1]
+        if _definition(call, tree.span.source.text):
+            error.amend(helps=(gives_nothing(tree, call),))
     return error
 
 
-def gives_nothing(call: syntax.Node) -> str:
+def _definition(call: str, text: str) -> re.Match[str] | None:
+    """The function that a text calls, or the `forward` of a model that it calls, and its body."""
+    for name in (call.partition("(")[0], "forward") if "(" in call else ():
+        head = rf"^([ \t]*)def {re.escape(name)}\(.*?\): *"
+        found = re.findall(head, text, re.M)
+        if len(found) == 1:
+            return re.search(rf"{head}(\S.*|(?:\n(?:\1[ \t]+.*)?)+)", text, re.M)
+    return None
+
+
+def gives_nothing(call: syntax.Node, text: str = "") -> str:
     """For a call of a function that ends without `return`."""
-    text = call.span.text
-    told, name = f"`{text}` gives None", re.escape(text.partition("(")[0])
-    body = re.compile(rf"^([ \t]*)def {name}\(.*?\): *(\S.*|(?:\n(?:\1[ \t]+.*)?)+)", re.M)
-    found = body.search(call.span.source.text)
+    text = text or call.span.text
+    told, found = f"`{text}` gives None", _definition(text, call.span.source.text)
     last = found[2].strip().rpartition("\n")[2].strip() if found else ""
     value = re.fullmatch(r"(?:[^\W\d]\w* = )?([\w(\[.-].*)", last)
     if value is None or re.match(r"(return|raise|pass|if|for|while|print|assert)\b", last):
@@ -133,6 +159,10 @@ def placed_operator(
         ):
             one = f"write `{syntax.operand(part)}[0]` for `{part.span.text}`"
             error.amend(helps=(f"it is a tuple of {len(value)}: {one}",))
+        elif (
+            tree.op == "%" and isinstance(left, str) and (uncalled := _uncalled(tree.right, right))
+        ):
+            error.amend(helps=(f"it is not called: write `{uncalled}()` for `{uncalled}`",))
         elif name and f" the function `{getattr(value, 'name', '')}`" in error.message:
             error.amend(helps=(f"it is not called: write `{name}()` for `{name}`",))
         elif error.code == "E208" and name and type(value) is list and STATE.python:
@@ -167,6 +197,14 @@ def placed_operator(
     elif error.code == "E301" and tree.op == "@" and len(labels) == 2:
         _explain_product(error, tree, left.shape, right.shape)
     return error
+
+
+def _uncalled(tree: syntax.Node, value: Any) -> str:
+    """The method among the values of a format that its parentheses lack."""
+    parts = [(tree, value)]
+    if isinstance(tree, syntax.Tuple) and type(value) is tuple:
+        parts = [*zip(tree.elements, value, strict=False)]
+    return next((part.span.text for part, one in parts if callable(one)), "")
 
 
 def _shape(value: Any) -> tuple[int, ...]:
@@ -219,6 +257,9 @@ def placed_comparison(
                 if isinstance(value, Tensor)
             )
         )
+    for part, value in sides:
+        if error.code == "E208" and isinstance(value, Results) and shown_name(part):
+            error.amend(helps=(several(syntax.operand(part), value),))
     return placed(error, span)
 
 
@@ -358,12 +399,14 @@ def _explain_product(
         return
     a = a if isinstance(tree.left, syntax.Name) else f"({a})"
     b = b if isinstance(tree.right, syntax.Name) else f"({b})"
-    for first, x, second, y in (
+    ways = [
         (_transposed(a, left), _swapped(left), b, right),
         (a, left, _transposed(b, right), _swapped(right)),
-    ):
-        if x and y and x[-1] == y[max(len(y) - 2, 0)] and min(len(x), len(y)) <= 2:
-            result = (*x[:-1], *y[1:]) if len(y) <= 2 else (*y[:-2], *x[:-1], y[-1])
+    ]
+    for first, x, second, y in ways[::-1] if len(left) > 2 else ways:  # batches: as attention does
+        alike = min(len(x), len(y)) <= 2 or x[:-2] == y[:-2]
+        if x and y and x[-1] == y[max(len(y) - 2, 0)] and alike:
+            result = (*x[:-1], *y[1:]) if len(y) <= 2 else (*y[:-2], *x[-2:-1], y[-1])
             shapes = f"{shape_text(x)} @ {shape_text(y)} -> {shape_text(result)}"
             error.amend(helps=(f"`{first} @ {second}` has shapes {shapes}",))
             return

@@ -11,6 +11,7 @@ from ...autograd.tensor import Tensor
 from ...errors import fail, fault
 from ...graph.params import BindError, to_int
 from ..runtime.attributes import METHODS
+from ..runtime.names import names_of
 from ..values.dialect import kind_of
 from ..values.factories import parameter
 from ..values.formatting import represent
@@ -18,6 +19,7 @@ from ..values.functions import call_value
 from ..values.operations import items_of
 from ..values.subscripts import out_of_range, plain_key
 from ..values.user_classes import UserClass, library_class
+from ..values.values import Namespace
 from .module_methods import MODULE, add_module
 from .modules import Module, laid_out
 
@@ -36,7 +38,9 @@ def _position(owner: Module, key: Any, count: int) -> int:
 
 def _checked(module: Any, owner: Module) -> Module:
     if not isinstance(module, Module):
-        raise fault("E208 holds-modules", kind_of(module), owner=owner)
+        name = getattr(module, "name", "").replace("_", "")  # of a function, as `relu`
+        made = next((n for n in names_of(Namespace("nn")) if n.lower() == name), "")
+        raise fault("E208 holds-modules", kind_of(module), owner=owner, made=made)
     return module
 
 

@@ -154,9 +154,8 @@ def _no_member(namespace: Namespace, name: str) -> AutodiffError:
     close = suggest(name, list(names_of(namespace)))
     shown = {"": "torch", "nn.functional": "F"}.get(namespace.path, namespace.path)
     shown = shown.removeprefix("python.")
-    other = synonym(f"tf.{name}") if namespace.path in ("", "np") and not close else None
-    if other is not None and other in names_of(namespace):
-        close = [other]
+    other = (synonym(f"tf.{name}") or "").lower() if not close else ""
+    close = close or [known for known in names_of(namespace) if known.lower() == other]
     help = _FILES.get(name) or NO_DTYPES.get(name)
     if help is not None:
         close = []

@@ -10,6 +10,7 @@ from ...errors import AutodiffError, Label, fail, fault
 from ...graph.state import STATE
 from ...source import Span
 from ...suggest import likely, suggest, synonym
+from ..syntax.tokens import CELL
 from ..values.providers import from_above
 from ..values.user_classes import Object
 from ..values.values import Namespace, Scope, is_callable
@@ -56,7 +57,8 @@ def unknown_name(name: str, span: Any, scope: Scope) -> AutodiffError:
     """E201 with similar names and where they were defined."""
     visible = _visible(scope)
     help = (
-        _of_library(name, span)
+        _prompt(span)
+        or _of_library(name, span)
         or _meant_assignment(name, span)
         or _WITHHELD.get(name, "")
         or _of_other_languages(name)
@@ -183,6 +185,13 @@ def _of_members(name: str, span: Any, visible: dict[str, Any]) -> str:
     leaves = ", ".join(n for n, value in tensors if value.requires_grad and value.is_leaf)
     made = modules[-1] if modules else f"[{leaves}]"
     return f"make it first: `{name} = {optim}.SGD({made}, lr=0.1)`" if made != "[]" else ""
+
+
+def _prompt(span: Any) -> str:
+    """For `In [1]: x.grad`, which reads as an annotation."""
+    text, start = (span.source.text, span.start) if isinstance(span, Span) else ("", 0)
+    counted = CELL.match(text, start)
+    return f"remove the `{counted[0]}` in front of the line: a prompt" if counted else ""
 
 
 def _of_library(name: str, span: Any) -> str:

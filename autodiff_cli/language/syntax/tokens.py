@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ...errors import AutodiffError
 from ...source import Source, Span
 from .grammar import TABLES as tables
@@ -28,6 +30,7 @@ FIELD_EQUAL, FIELD_COLON, CONVERSION = (
     KIND["FIELD_EQUAL"], KIND["FIELD_COLON"], KIND["CONVERSION"],
 )  # fmt: skip
 
+CELL = re.compile(r"(?:In|Out) ?\[\d+\]: ?")  # the prompts of a notebook
 CLOSER = {LPAR: RPAR, LSQB: RSQB, LBRACE: RBRACE, FIELD_START: FIELD_END}
 CLOSERS = frozenset(CLOSER.values())
 OPENER = {RPAR: LPAR, RSQB: LSQB, RBRACE: LBRACE}

@@ -325,6 +325,8 @@ def _complaint(
         help = f"write `{{0}}({', '.join(missing)})`"
     elif unknown := re.search("unexpected keyword argument '(\\w+)'", str(error)):
         help = f"leave `{unknown[1]}=` out"
+    if dims := getattr(error, "ndim", None):  # NumPy's, of an axis
+        help = f"its axes are {', '.join(map(str, range(dims)))}"
     if isinstance(error, AttributeError):
         words = f" cannot take {', '.join(map(kind_of, given[:4]))}"
     elif isinstance(error, KeyError):

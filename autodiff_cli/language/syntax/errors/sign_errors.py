@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ....errors import AutodiffError
-from ..tokens import KEYWORDS, KIND, OPERAND_ENDS, TERMINALS
+from ..tokens import CELL, KEYWORDS, KIND, OPERAND_ENDS, TERMINALS
 from .error_context import COMPARISONS, VALUE_STARTS, Context
 
 _CONDITIONS = frozenset(KIND[name] for name in ("IF", "ELIF", "WHILE", "ASSERT", "RETURN"))
@@ -25,7 +25,13 @@ _PAIRS = {
 
 def prompt(context: Context) -> AutodiffError | None:
     """Pasted from a prompt or a notebook: `>>> x`, `%matplotlib inline`."""
-    if context.index > context.first + 1 or not context.tokens.kinds:
+    if not context.tokens.kinds:
+        return None
+    counted = CELL.match(context.tokens.source.text, context.tokens.starts[context.first])
+    if counted is not None:
+        shown = counted[0].strip(), counted[0]
+        return context.fault("E102 prompt-not-part-program-3", *shown, index=context.first)
+    if context.index > context.first + 1:
         return None
     head = context.text(context.first)
     if head == ">>" and context.first == context.index:
@@ -46,7 +52,9 @@ def pair_of_signs(context: Context) -> AutodiffError | None:
     if not touching or pair not in _PAIRS:
         return None
     wrong, right = _PAIRS[pair]
-    return context.error(f"`{wrong}` is not an operator", "unexpected", f"write `{right}`")
+    return context.error(
+        f"`{wrong}` is not an operator", "unexpected", f"write `{right}` for `{wrong}`"
+    )
 
 
 def reserved_word(context: Context) -> AutodiffError | None:

@@ -154,7 +154,9 @@ def missing_colon(context: Context) -> AutodiffError | None:
     if TERMINALS[context.kind].endswith("EQUAL"):
         return None
     if word == "else" and context.text(context.index) == "if":
-        return context.error("`else if` is written `elif`", "unexpected `if`", "write `elif`")
+        return context.error(
+            "`else if` is written `elif`", "unexpected `if`", "write `elif` for `else if`"
+        )
     if context.previous in OPERAND_ENDS and context.kind in VALUE_STARTS:
         return context.fault(
             "E102 missing-word-line",
