@@ -223,8 +223,8 @@ def _module(tree: syntax.Call, args: list[Any], facts: Mapping[str, Any]) -> str
             return f"write `*{given}` for `{given}`"
         if isinstance(value, type):
             return f"write `{given}()` for `{given}`"
-        if made and made.lower() == getattr(value, "name", "").replace("_", ""):
-            return f"write `{path}{'.' if path else ''}{made}()` for `{given}`"
+        if made.lower() == f"{getattr(value, 'name', '').replace('_', '')}()":
+            return f"write `{path}{'.' if path else ''}{made}` for `{given}`"
     return ""
 
 
@@ -447,13 +447,10 @@ def _parts(error: AutodiffError, tree: syntax.Call, args: list[Any]) -> None:
     ]
     error.amend(labels=(*error.diagnostic.labels, *labels[:4]))
     shapes = [tuple(v.shape) for v in args[0] if isinstance(v, Tensor)]
-    for part, shape in zip(parts, shapes, strict=False):
-        at, most = error.facts.get("dim"), max(shapes, key=len)
-        if (
-            tree.func.span.text[-3:] == "cat"
-            and "dim" in error.facts
-            and shape == (*most[:at], *most[at + 1 :])
-        ):
+    joined = tree.func.span.text[-3:] == "cat" and "dim" in error.facts
+    for part, shape in zip(parts, shapes, strict=False) if joined else ():
+        at, most = error.facts["dim"], max(shapes, key=len)
+        if shape == (*most[:at], *most[at + 1 :]):
             one = f"write `{syntax.operand(part)}.unsqueeze({at})` for `{part.span.text}`"
             error.amend(helps=(one,))
     if error.which == "E302 cat-along-dim" and len({len(s) for s in shapes}) == 1:

@@ -39,7 +39,8 @@ def _position(owner: Module, key: Any, count: int) -> int:
 def _checked(module: Any, owner: Module) -> Module:
     if not isinstance(module, Module):
         name = getattr(module, "name", "").replace("_", "")  # of a function, as `relu`
-        made = next((n for n in names_of(Namespace("nn")) if n.lower() == name), "")
+        alike = next((n for n in names_of(Namespace("nn")) if n.lower() == name), None)
+        made = f"{alike}()" if alike else "Linear(2, 2)"
         raise fault("E208 holds-modules", kind_of(module), owner=owner, made=made)
     return module
 

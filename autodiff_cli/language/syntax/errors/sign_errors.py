@@ -29,8 +29,8 @@ def prompt(context: Context) -> AutodiffError | None:
         return None
     counted = CELL.match(context.tokens.source.text, context.tokens.starts[context.first])
     if counted is not None:
-        shown = counted[0].strip(), counted[0]
-        return context.fault("E102 prompt-not-part-program-3", *shown, index=context.first)
+        at, prompt = context.first, counted[0]
+        return context.fault("E102 prompt-not-part-program-3", prompt.strip(), prompt, index=at)
     if context.index > context.first + 1:
         return None
     head = context.text(context.first)
