@@ -190,6 +190,8 @@ def why(
     if failure is not None:
         at = "" if failure.span is None else f" in line {failure.span.line}"
         notes.append(f"the program stops{at}: {failure.message}")
+        if cause.code == "not-reached":
+            notes += [f"what helps there: {help}" for help in failure.helps[:1]]
     return Answer(
         inquiry.name,
         verdict,
