@@ -74,7 +74,7 @@ def edits_of(diagnostic: Diagnostic, source: Source) -> Iterator[Edit]:
         spans.insert(0, Span(source, low, high))
     for help in diagnostic.helps:
         for new, old in _FOR.findall(help):
-            word = rf"(?<!\w){re.escape(old)}(?!\w)" if _WORD.match(old) else re.escape(old)
+            word = rf"(?<!\w){re.escape(old)}(?!\w)" if old.isidentifier() else re.escape(old)
             places = [m.start() for m in re.finditer(word, text)]
             near = [at for at in places if any(s.start <= at < s.end for s in spans[:1])]
             yield from (Edit(at, at + len(old), new) for at in [*near, *places])

@@ -58,7 +58,7 @@ def test_what_cannot_be_corrected_stays(cli, tmp_path: Path):
          "y = torch.tensor([[1, 2, 3]] * 3).to(torch.float32) @ x.T"),
         ("x.sum().backward", "x.sum().backward()"),
         ("y = torch.sofmtaxx(x, 1)", "y = torch.softmax(x, 1)"),
-        (">>> y = x", "y = x"),
+        (">>> y = x", "y = x"), ("y = x²", "y = x**2"),
     ],
 )  # fmt: skip
 def test_what_may_mean_something_else_is_shown_and_not_written(

@@ -8,6 +8,7 @@ where Python reports it too.
 
 from __future__ import annotations
 
+import builtins
 import re
 from collections.abc import Mapping
 from math import isqrt, prod
@@ -20,6 +21,7 @@ from ...errors import AutodiffError, Label
 from ...graph.node import Shape
 from ...graph.op import NUMPY_KEYWORDS, value_of
 from ...graph.params import Missing
+from ...graph.registry import overloads
 from ...graph.sizes import shape_text
 from ...graph.state import STATE
 from ...source import Span
@@ -134,6 +136,12 @@ def _own_words(
         stem, method = tree.func.attr.rstrip("_"), f"`{name}.{tree.func.attr}("
         return re.sub(rf"`{stem}\w*\(\w+(?:, )?", method, error.diagnostic.helps[0])  # signatures
     number = str(facts.get("0")).startswith(("a tensor ", "an int", "a float"))
+    if which.startswith("E208 not-function") and isinstance(tree.func, syntax.Name):
+        name = tree.func.id
+        shadow = re.search(rf"^[ \t]*{name} *=(?!=)", tree.span.source.text, re.M)
+        if shadow and (overloads(name) or hasattr(builtins, name)):
+            line = tree.span.source.position(shadow.start())[0]
+            return f"`{name}` is a value since line {line}: give that another name"
     if which == "E208 not-function-cannot-called" and number and tree.args:
         factor = text[tree.func.span.end - tree.span.start :]
         return f"for a product write `{syntax.operand(tree.func)} * {factor}` for `{text}`"

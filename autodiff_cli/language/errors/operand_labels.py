@@ -65,6 +65,7 @@ def placed_attribute(error: AutodiffError, tree: syntax.Attribute, value: Any) -
     return placed(error, tree.attr_span if error.code in ("E207", "E203") else tree.span)
 
 
+_NUMBER = re.compile(r" *[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)? *")
 # What models of Keras have, and what does it here.
 _OF_KERAS = {
     "fit": "train it in a loop: `optimizer.zero_grad(); loss.backward(); optimizer.step()`",
@@ -165,6 +166,8 @@ def placed_operator(
             error.amend(helps=(f"it is not called: write `{uncalled}()` for `{uncalled}`",))
         elif name and f" the function `{getattr(value, 'name', '')}`" in error.message:
             error.amend(helps=(f"it is not called: write `{name}()` for `{name}`",))
+        elif type(value) is str and name.isidentifier() and _NUMBER.fullmatch(value):
+            error.amend(helps=(f"it is text: write `float({name})` for `{name}`",))
         elif error.code == "E208" and name and type(value) is list and STATE.python:
             error.amend(helps=(f"a list is no tensor: write `torch.tensor({name})` for `{name}`",))
         elif error.code == "E208" and name and isinstance(value, Results):

@@ -34,6 +34,7 @@ _WITHHELD = {
     **dict.fromkeys(
         ["exit", "quit"], "a program ends with its last line: use `if`, or `raise` an error"
     ),
+    "end": "remove this line: a block ends where its indentation does",
     **dict.fromkeys(
         ["breakpoint", "help"], "look with `print(...)`, or in a session: autodiff repl FILE"
     ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ....errors import AutodiffError, Label, fail, fault
 from ....source import Source, Span
 
@@ -12,6 +14,9 @@ _LOOKALIKES = {
     "\u2192": "->", "\uff0c": ",", "\uff08": "(", "\uff09": ")", "\uff1a": ":", "\uff1d": "=",
     "\u00a0": " ", "\u3000": " ", "\u200b": "", "\u2009": " ", "\u202f": " ", "\ufeff": "",
 }  # fmt: skip
+
+TRANSPOSED = re.compile(r"'[ \t]*(?:[-+*/@)\],;]|$)[^'\n]*$", re.M)  # a quote that ends a name
+_ROOT = re.compile(r"√ *(\w+|\([^()]*\))")
 
 
 def unknown_character(source: Source, at: int, character: str) -> AutodiffError:
@@ -33,6 +38,11 @@ def unknown_character(source: Source, at: int, character: str) -> AutodiffError:
             label="not plain ASCII",
             help=what or f"write `{plain}` for `{character}`",
         )
+    root = _ROOT.match(source.text, at)
+    if root is not None:
+        inside = root[1].strip("()")
+        help = f"write `sqrt({inside})` for `{root[0]}`"
+        return fault("E102 character-no-meaning-here", help, shown=shown, span=span)
     return fault(
         "E102 character-no-meaning-here",
         "write `a if condition else b` for `condition ? a : b`"
@@ -66,6 +76,9 @@ def bad_prefix(source: Source, start: int, opening: str) -> AutodiffError:
     """The error of `b'...'` and of prefixes that mean nothing."""
     span = Span(source, start, start + len(opening))
     quote = opening[-1]
+    if TRANSPOSED.match(source.text, start + len(opening) - 1):
+        return fail("E103", f"the string that begins with {opening} is never closed", span,
+                    label="opened here", help="the transpose is `.T`")  # fmt: skip
     if "b" in opening.lower():
         return fault("E106 bytes-literals-such-b", quote=quote, span=span)
     return fault("E102 no-prefix-string", opening[:-1], span=span)

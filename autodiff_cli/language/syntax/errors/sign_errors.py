@@ -100,7 +100,22 @@ def no_else(context: Context) -> AutodiffError | None:
 # What is written without parentheses in formulas.
 _FUNCTIONS = "sin cos tan exp log ln sqrt abs tanh sinh cosh sum mean det"
 _MATRIX = re.compile(r"\[([-+.\deE, \t]+;[-+.\deE, \t;]*)\]")  # rows as other languages part them
+_BARS = re.compile(r"(\|\|?)([^|\n]+)\1")
 FUNCTIONS = frozenset(_FUNCTIONS.split())
+
+
+def _rows(context: Context) -> str:
+    span = context.tokens.span(context.brackets[-1])
+    matrix = _MATRIX.match(span.source.text, span.start)
+    if matrix is None:
+        return ""
+    rows = (", ".join(re.split(r"[\s,]+", row.strip())) for row in matrix[1].split(";"))
+    return f"`[{', '.join(f'[{row}]' for row in rows)}]` for `{matrix[0]}`"
+
+
+def rows_of(context: Context) -> str:
+    """What to write for a list of rows that `;` parts."""
+    return _rows(context) or "`,` between entries; rows are lists: `[[1, 2], [3, 4]]`"
 
 
 def side_by_side(context: Context) -> AutodiffError | None:
@@ -110,6 +125,8 @@ def side_by_side(context: Context) -> AutodiffError | None:
     if context.index == context.first:
         return None
     left, right = context.text(context.index - 1), context.text(context.index)
+    if context.text(context.index - 2) == "//":
+        return context.error("`//` divides", "words of a comment", "write `#` for `//`: a comment")
     if context.index == context.first + 1 and left in ("print", "exec", "del", "assert"):
         span = context.tokens.span(context.index)
         right = span.source.line(span.line)[span.column - 1 :].partition("#")[0].strip()
@@ -121,14 +138,10 @@ def side_by_side(context: Context) -> AutodiffError | None:
             "E102 names-assigned-without", left=left, right=right, index=context.first
         )
     if context.brackets and context.inside(context.brackets[-1]) == "the list":
-        span = context.tokens.span(context.brackets[-1])
-        matrix = _MATRIX.match(span.source.text, span.start)
-        if matrix:
-            rows = (", ".join(re.split(r"[\s,]+", row.strip())) for row in matrix[1].split(";"))
-            whole = ", ".join(f"[{row}]" for row in rows)
+        if rows := _rows(context):
             return context.fault(
                 "E102 stand-side-side-nothing", "a `,` is missing before this", left=left,
-                right=right, choice=f"`[{whole}]` for `{matrix[0]}`",
+                right=right, choice=rows,
             )  # fmt: skip
         return context.fault("E102 stand-side-side-nothing-between", left=left, right=right)
     if not context.brackets and context.text(context.index + 1) == "=":
@@ -161,7 +174,10 @@ def missing_value(context: Context) -> AutodiffError | None:
     if text == last and text in (",", ";"):
         return context.fault("E102 nothing-stands-between", text=text)
     if text == "|":
-        return context.fault("E102 value-missing-between-2", last=last)
+        bars = _BARS.match(context.tokens.source.text, context.tokens.starts[context.index])
+        function = "norm" if bars and bars[1] == "||" else "abs"
+        meant = f"`{function}({bars[2]})` for `{bars[0]}`" if bars else "`abs(x)` for `|x|`"
+        return context.fault("E102 value-missing-between-2", meant, last=last)
     return context.fault(
         "E102 value-missing-between",
         f"write a value after `{last}`"

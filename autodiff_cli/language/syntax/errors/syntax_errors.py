@@ -16,6 +16,7 @@ from .sign_errors import (
     pair_of_signs,
     prompt,
     reserved_word,
+    rows_of,
     side_by_side,
 )
 from .structure_errors import indentation, line_ends, missing_colon, needs_in, unclosed, without_if
@@ -137,7 +138,7 @@ def _unexpected(context: Context) -> AutodiffError:
     text = context.text(context.index)
     wanted = context.wanted()
     if text == ";" and context.brackets and context.inside(context.brackets[-1]) == "the list":
-        return context.fault("E102 ends-statement-cannot-separate")
+        return context.fault("E102 ends-statement-cannot-separate", rows_of(context))
     help = f"remove `{text}`"
     if wanted not in ("something else", "the end of the line"):
         help = f"write {wanted} here, or remove `{text}`"
