@@ -219,6 +219,10 @@ TRIED = {
         "torch.tanh(h + w)", "torch.tanh(h.detach() + w)",
     ),
     "import torch\nm = torch.nn.Dense(4, 2)\n": ("nn.Dense", "nn.Linear"),
+    "import torch\nx, t = torch.zeros(2), torch.tensor([0, 1])\n"
+    "loss = torch.nn.BCEWithLogitsLoss()(x, t)\n": (
+        "(x, t)", "(x, t.float())", "`t.float()` for `t`",
+    ),
     "x = -3\nloss = |x|**2\n": ("|x|", "abs(x)", "`abs(x)` for `|x|`"),
     "x = [3, 4]\nloss = ||x||\n": ("||x||", "norm(x)", "`norm(x)` for `||x||`"),
     "A = [1, 2; 3, 4]\nloss = sum(A)\n": ("[1, 2; 3, 4]", "[[1, 2], [3, 4]]"),

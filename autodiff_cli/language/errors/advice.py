@@ -37,6 +37,9 @@ _NAMED = re.compile(r"\bargument `(\w+)`")
 _DTYPE = re.compile(r"must be a dtype .* not str '((?:float|int|uint)\d+|bool)'$")
 _COUNT = re.compile(r"takes (\d+) (?:positional )?arguments? but (\d+) (?:were|was) given")
 _SIGNATURE = re.compile(r"`[\w.]+\((.*?)\)`")
+_FLOATS = tuple(f"E307 {which}" for which in (
+    "loss-needs-floats", "needs-floats-not", "works-floating-point-numbers-2",
+))  # fmt: skip
 _PROBABILITIES = "E307 cross_entropy-targets-shape-scores"
 # What an optimizer is not made of.
 _NO_PARAMETERS = ("E205 optimizer-takes-list-parameters", "E208 optimizer-takes-tensors")
@@ -288,7 +291,7 @@ def _fitting(error: AutodiffError, tree: syntax.Call, args: list[Any]) -> str:
         for name, value in given:
             if value.dtype is error.facts["input"].dtype is not wanted:
                 return f"write `{name}.to(torch.{wanted.name})` for `{name}`"
-    floats = which in ("E307 loss-needs-floats", "E307 needs-floats-not", _PROBABILITIES)
+    floats = which in (*_FLOATS, _PROBABILITIES)
     if floats or which.endswith(("class-numbers", "class-numbers-int64", "integer-index")):
         for name, value in given:
             if value.dtype.kind == "f" if not floats else value.dtype.kind != "f":

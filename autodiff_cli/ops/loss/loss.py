@@ -411,4 +411,10 @@ def binary_cross_entropy_with_logits(
     for parameter, node in (("weight", weight), ("pos_weight", pos_weight)):
         require_constant("binary_cross_entropy_with_logits", parameter, node)
     loss = F.logits_loss(input, target, pos_weight)
+    if target.dtype.kind in "iu":
+        raise fault(
+            "E307 works-floating-point-numbers-2",
+            name="binary_cross_entropy_with_logits",
+            tensor=target,
+        )
     return reduced(loss if weight is None else loss * weight, reduction)
