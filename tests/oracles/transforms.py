@@ -331,6 +331,7 @@ PROGRAMS = [
     "ok = torch.tensor(float(torch.autograd.gradcheck(torch.sin, (w,))))",
     "ok = torch.tensor(float(torch.autograd.gradcheck(lambda a, b: (a * b, a.sum()), (w, x))))",
     "ok = torch.tensor(float(torch.autograd.gradgradcheck(lambda a: a ** 3, (w,))))",
+    "torch.manual_seed(3)\nok = torch.tensor(float(torch.autograd.gradgradcheck(torch.sin, (w,))))\nr = torch.rand(3)",
     "class Cube(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, a):\n"
     "        ctx.save_for_backward(a)\n        return a ** 3\n    @staticmethod\n    def backward(ctx, g):\n"
     "        (a,) = ctx.saved_tensors\n        return g * 3 * a ** 2\n"

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...errors import AutodiffError, fail, fault
+from ...graph.dtypes import FLOAT64
 from ...graph.node import Node
 from ...graph.op import OUTPUT, constant, value_of
-from ...graph.registry import F
 from ...graph.state import STATE, grad_mode
 from ..printing import format_tensor
 from ..reverse import gradients, history, ruled, zeros_like
@@ -190,14 +190,21 @@ def _place(flat: int, node: Node) -> str:
     return "[" + ", ".join(str(int(i)) for i in np.unravel_index(flat, node.shape)) + "]"
 
 
-def gradgradcheck(call: Call, inputs: Any, grad_outputs: Any, tolerance: Tolerance) -> None:
-    """The same for first derivatives: second derivatives against differences of the first."""
+def gradgradcheck(
+    call: Call,
+    inputs: Any,
+    grad_outputs: Any,
+    tolerance: Tolerance,
+    uniform: Callable[..., np.ndarray],
+) -> None:
+    """The same for first derivatives: second derivatives against differences of the first. Where no
+    `grad_outputs` are given they are drawn by `uniform(shape, dtype, low, high)`, as in PyTorch."""
     given = [inputs] if isinstance(inputs, Tensor) else list(inputs)
     with grad_mode(True):
         result = call(given, {})
     outputs = tensors_in("gradgradcheck", "what the function returned", result)
     if grad_outputs is None:
-        weights = [_weights(out) for out in outputs]
+        weights = [_drawn(out, uniform) for out in outputs]
     else:
         weights = tensors_in("gradgradcheck", "grad_outputs", grad_outputs)
     count = len(given)
@@ -213,13 +220,11 @@ def gradgradcheck(call: Call, inputs: Any, grad_outputs: Any, tolerance: Toleran
     gradcheck(first, [*given, *weights], tolerance, "gradgradcheck")
 
 
-def _weights(out: Tensor) -> Tensor:
-    """Fixed weights of an output, none of them special."""
-    n = out.node.numel
-    values = 0.3 + 0.7 * np.cos(1.7 * np.arange(n) + 0.4)
-    tensor = Tensor(F.reshape(constant(values.astype(out.dtype)), out.shape))
-    if out.dtype.kind == "f":
-        tensor.set_requires_grad(True)
+def _drawn(out: Tensor, uniform: Callable[..., np.ndarray]) -> Tensor:
+    """Uniform numbers from -1 to 1, as many as an output has."""
+    dtype = out.dtype if out.dtype.kind == "f" else FLOAT64
+    tensor = Tensor(constant(uniform(out.shape, dtype, -1.0, 1.0)))
+    tensor.set_requires_grad(True)
     return tensor
 
 

@@ -15,6 +15,7 @@ from ...errors import fault, refused
 from ...graph.op import constant, number
 from ...graph.params import BindError, to_float
 from ...graph.state import STATE
+from ..random.generators import default_stream
 from ..runtime.attributes import inside
 from ..values.dialect import kind_of
 from ..values.functions import call_value
@@ -326,7 +327,9 @@ def _gradgradcheck(
     tolerance = _tolerance("gradgradcheck", eps, atol, rtol, options)
     call, values = _function("gradgradcheck", func), _inputs(inputs)
     return gradcheck.holds(
-        lambda: gradcheck.gradgradcheck(call, values, grad_outputs, tolerance),
+        lambda: gradcheck.gradgradcheck(
+            call, values, grad_outputs, tolerance, default_stream().uniform
+        ),
         truth(raise_exception),
     )
 
