@@ -17,6 +17,7 @@ import numpy as np
 from ..autograd.forward import Linearized
 from ..autograd.tensor import Tensor
 from ..autograd.transforms.jacobians import hessian, jacobian
+from ..checks.deadline import go_on_after
 from ..engine.evaluate import evaluate
 from ..errors import AutodiffError, Diagnostic, Ended, fault
 from ..graph.node import Node
@@ -33,10 +34,11 @@ from ..symbolic.expression import Infix, Name, text
 from ..symbolic.latex import latex, name
 from ..symbolic.lets import mapped
 from ..symbolic.terms import NoFormula
+from ..transform.stable import Stable, overflows
 from ..transform.torch_source import Made
 from ..transform.torch_source import Recording as Recorder
 from .choosing import variables
-from .evaluated import agrees, built
+from .evaluated import agrees, built, close
 from .model import Request
 from .naming import Names
 from .record import Seeds, recorded, untouched
@@ -112,27 +114,53 @@ def _exported(
 
     context = _Context(program, seeds, objective, request)
     recording, names, of = context.recording, context.names, context.of
+    steady, passed, stable = _steady(seeds, context)
     found, lets = {}, []
     for v in context.wanted:
-        gradient = recording.used[v.node]
+        gradient = passed[v.node]
         if to != "torch" and not raw and len(recording.nodes) <= MOST_NODES:
             with suppress(AutodiffError):
                 formula, verified = context.found([v.node], gradient, raw, v.name, 1)
                 value, named = context.built(formula)
                 if verified and isinstance(value, Tensor):
-                    gradient = value.node
-                    lets += named
+                    node = stable.of(value.node)
+                    if steady is seeds or not overflows(node):
+                        gradient = node
+                        lets += named
         found[context.short.get(v.node, v.name)] = v.node, gradient
     own = [(shown, node) for node, shown in context.short.items() if node.op is LEAF]
     current = [(name, tensor.node) for name, tensor in names.tensors.items()]
-    assigned = [*own, *current, *program.assigned, *lets]
+    named = [*own, *current, *program.assigned, *lets]
+    assigned = [(name, stable.of(node)) for name, node in named]
     leaves = [v.node for v in context.wanted if v.node.op is LEAF]
-    agreeing = confirmed(seeds, leaves) if to != "torch" and _plain(seeds) else ()
+    agreeing = confirmed(steady, leaves) if to != "torch" and _plain(seeds) else ()
     passes = len(program.passes)
     which = f", of the last of its {passes} backward passes" if passes > 1 else ""
-    source = Exported(seeds, of, found, assigned, program.source.name + which, made, agreeing)
+    source = Exported(steady, of, found, assigned, program.source.name + which, made, agreeing)
     code, data = source.text(to, beside)
     return context.derived(code=code, data=data)
+
+
+def _steady(seeds: Seeds, context: _Context) -> tuple[Seeds, dict[Node, Node], Stable]:
+    """What is exported in place of the results, its gradients, and the nodes that stand for others:
+    none where they do not give what the program gave."""
+    wanted = [v.node for v in context.wanted]
+    before = {node: context.recording.used[node] for node in wanted}
+    stable = Stable(wanted)
+    try:
+        steady = [(stable.of(node), weight) for node, weight in seeds]
+        if all(new is old for (new, _), (old, _) in zip(steady, seeds, strict=True)):
+            return seeds, before, stable
+        used = recorded(steady).used
+        found = {node: used[node] for node in wanted}
+    except (AutodiffError, BindError, KeyError) as error:
+        go_on_after(error)
+    else:
+        pairs = [(new, old) for (new, _), (old, _) in zip(steady, seeds, strict=True)]
+        pairs += [(found[node], before[node]) for node in wanted]
+        if all(close(value_of(new), value_of(old), everywhere=False) for new, old in pairs):
+            return steady, found, stable
+    return seeds, before, Stable(walk([n for n, _ in seeds], lambda n: n.inputs))
 
 
 def _derived(

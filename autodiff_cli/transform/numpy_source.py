@@ -208,16 +208,21 @@ class NumpySource(GraphSource):
                 return self._filled(text, names, node)
         if op.kernel is None:
             raise NoText
-        args = [literal(value, self._tree_of) for value in node.args]
-        numbers = [type(v) is Node and isinstance(self._tree_of(v), ast.Constant | ast.UnaryOp)
-                   and self.graph.of(v) not in self.graph.live for v in node.args]  # fmt: skip
-        typed = [
-            ast.Call(expression(f"np.{value.dtype.name}".replace("bool", "bool_")), [tree], [])
-            if is_number
-            else tree
-            for tree, is_number, value in zip(args, numbers, node.args, strict=True)
+        args = [
+            literal(value, self._tree_of if isinstance(value, Node) else self._typed)
+            for value in node.args
         ]
+        typed = [literal(value, self._typed) for value in node.args]
         return self.kernels.call(op.kernel, op.key, args, typed)
+
+    def _typed(self, node: Any) -> Any:
+        """As `_tree_of`, a number with its dtype."""
+        tree = self._tree_of(node)
+        plain = type(node) is Node and isinstance(tree, ast.Constant | ast.UnaryOp)
+        if not plain or self.graph.of(node) in self.graph.live:
+            return tree
+        name = node.dtype.name.replace("bool", "bool_")
+        return ast.Call(expression(f"np.{name}"), [tree], [])
 
     def _tree_of(self, node: Any) -> Any:
         if isinstance(node, Op):

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import expit, log_expit, log_softmax, logsumexp, softmax
 
 from autodiff_cli.autograd import reverse
 from autodiff_cli.explain.derive import Derived, derive_source
@@ -197,6 +198,65 @@ WRITTEN_IN_PLACE = {
     "pools": "sum(avg_pool1d(N, 2) ** 2) + sum(interpolate(I, size=(2, 5), mode='bilinear') ** 2)",
 }
 
+# Losses as one writes them, which overflow at 1000: the loss in SciPy's words, and its gradient.
+STABLE = {
+    "log(sum(exp(z)))": (lambda z: logsumexp(z), lambda z: softmax(z)),
+    "log(mean(exp(z)))": (lambda z: logsumexp(z) - np.log(3), lambda z: softmax(z)),
+    "-log(exp(z)[1] / sum(exp(z)))": (
+        lambda z: -log_softmax(z)[1], lambda z: softmax(z) - np.eye(3)[1]),
+    "-log((exp(z) / exp(z).sum())[1])": (
+        lambda z: -log_softmax(z)[1], lambda z: softmax(z) - np.eye(3)[1]),
+    "-sum(log(softmax(z, 0)))": (
+        lambda z: -log_softmax(z).sum(), lambda z: 3 * softmax(z) - 1),
+    "(exp(z) / exp(z).sum(0, keepdim=True))[1]": (
+        lambda z: softmax(z)[1], lambda z: softmax(z)[1] * (np.eye(3)[1] - softmax(z))),
+    "sum(log(1 + exp(z)))": (lambda z: -log_expit(-z).sum(), lambda z: expit(z)),
+    "sum(log(exp(-z) + 1))": (lambda z: -log_expit(z).sum(), lambda z: -expit(-z)),
+    "sum(log(sigmoid(z)))": (lambda z: log_expit(z).sum(), lambda z: expit(-z)),
+    "sum(log(1 - sigmoid(z)))": (lambda z: log_expit(-z).sum(), lambda z: -expit(z)),
+    "sum(log(1 - 1 / (1 + exp(-z))))": (lambda z: log_expit(-z).sum(), lambda z: -expit(z)),
+    "sum(exp(z) / (1 + exp(z)))": (
+        lambda z: expit(z).sum(), lambda z: expit(z) * expit(-z)),
+    "sum((exp(z) - exp(-z)) / (exp(z) + exp(-z)))": (
+        lambda z: np.tanh(z).sum(), lambda z: 4 * expit(2 * z) * expit(-2 * z)),
+    "sum(sinh(z) / cosh(z))": (
+        lambda z: np.tanh(z).sum(), lambda z: 4 * expit(2 * z) * expit(-2 * z)),
+    "sum(log(cosh(z)))": (
+        lambda z: (np.abs(z) + np.log1p(np.exp(-2 * np.abs(z))) - np.log(2)).sum(), np.tanh),
+    "sum(exp(z) - 1)": (lambda z: np.expm1(z).sum(), np.exp),
+    "sqrt(z[0] ** 2 + z[2] * z[2])": (
+        lambda z: np.hypot(z[0], z[2]),
+        lambda z: np.array([z[0], 0, z[2]]) / np.hypot(z[0], z[2])),
+    "sum(log(1 + z * z))": (lambda z: np.log1p(z**2).sum(), lambda z: 2 * z / (1 + z**2)),
+    "log(det(outer(z, z) + diag(z ** 2)))": (
+        lambda z: np.log(4) + 2 * np.log(np.abs(z)).sum(), lambda z: 2 / z),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("loss", STABLE)
+def test_what_overflows_is_written_in_stable_functions(loss: str) -> None:
+    names = result_of(exported(f"z = [0.5, -1.5, 2]; loss = {loss}", name="a.expr").code)
+    value, slope = STABLE[loss]
+    far = {"exp(z) - 1": 1e-300, "sqrt": 1e200, "z * z": 1e-6, "det": 1e130}
+    scale = next((number for word, number in far.items() if word in loss), 1000)
+    for z in (np.array([0.5, -1.5, 2.0]), scale * np.array([1.0, -0.999, 1.0015])):
+        with np.errstate(all="ignore"):
+            found, gradients = names["loss_and_gradients"](z)
+            np.testing.assert_allclose(found, value(z), 1e-9)
+            np.testing.assert_allclose(gradients["z"], slope(z), 1e-6, 1e-9)
+
+
+def test_stable_functions_keep_what_a_program_gave() -> None:
+    """A hook on the way changes a gradient, which is that of no other graph; what is a logarithm
+    of no positive number stays one."""
+    text = "import torch\nx = torch.tensor([1.0, -2.0], requires_grad=True)\ne = 1 + torch.exp(x)\n"
+    text += "e.register_hook(lambda g: 3 * g)\ntorch.log(e).sum().backward()\n"
+    gradient = result_of(exported(text).code)["gradients"]["x"]
+    np.testing.assert_allclose(gradient, 3 * expit(np.array([1.0, -2.0])), 1e-5)
+    text = "z = [0.5, 2]; w = [-1, 3]; loss = log(sum(w * exp(z)))"
+    names = result_of(exported(text, name="a.expr").code)
+    np.testing.assert_allclose(names["result"], np.log(-np.exp(0.5) + 3 * np.exp(2)))
+
 
 def written(to: str) -> dict[str, str]:
     """Programs in a library, by name; empty where it has no word for an op of them."""
@@ -206,6 +266,11 @@ def written(to: str) -> dict[str, str]:
     }  # fmt: skip
     for name, loss in WRITTEN_IN_PLACE.items():
         texts[name] = f"{DATA}loss = {loss}\n", "a.expr"
+    for loss in STABLE:
+        texts[f"stable-{loss.replace(' ', '')}"] = (
+            f"z = [1000, -999, 1001.5]; loss = {loss}",
+            "a.expr",
+        )
     texts["split"] = "x = [1, 2, 3]; p, q = split(x, [1, 2]); loss = sum(p * q**2)", "a.expr"
     for case in BACKWARD:
         texts[case["id"].replace(" ", "-")] = case["source"], "program.py"
