@@ -30,7 +30,7 @@ from ..language.program.variables import Variable
 from ..source import Source
 from ..symbolic.derivation import Formula, formulas, spellings
 from ..symbolic.differentials import derivation
-from ..symbolic.expression import Infix, Name, text
+from ..symbolic.expression import Infix, Masks, Name, text
 from ..symbolic.latex import latex, name
 from ..symbolic.lets import mapped
 from ..symbolic.terms import NoFormula
@@ -200,6 +200,7 @@ class _Context:
     def __init__(self, program: Observed, seeds: Seeds, objective: str, request: Request):
         self.file = program.source.name
         self.seeds = seeds
+        self.masks = program.masks
         self.whole = False  # Jacobians
         self.recording = recorded(seeds)
         units = Units(self.recording)
@@ -262,7 +263,9 @@ class _Context:
         if not raw and len(self.seeds) == 1 and (self.whole or _plain(self.seeds)):
             wanted = nodes * order if len(nodes) < order else nodes
             try:
-                for formula in formulas(self.seeds[0][0], wanted, self.ends, self.values):
+                for formula in formulas(
+                    self.seeds[0][0], wanted, self.ends, self.values, self.masks
+                ):
                     if len(text(formula.shown)) <= LONGEST and self._agrees(formula, gradient):
                         return formula, True
             except NoFormula as error:
@@ -289,7 +292,7 @@ class _Context:
         result = self.seeds[0][0]
         change = next(n for n in (f"d{made.wrt}", "d_w", "change_") if n.isidentifier())
         try:
-            lines = derivation(result, variable.node, self.readable, change)
+            lines = derivation(result, variable.node, self.readable, change, self.masks)
         except NoFormula as error:
             raise self._none(error.node, result, made.wrt) from None
         drawn = np.random.default_rng(0).standard_normal(variable.node.shape)
@@ -331,7 +334,7 @@ class _Context:
         if not found:
             return found
         for far in (True, False):  # anywhere, else near where functions are defined
-            moved = _moved([gradient, *names], names, far)
+            moved = _moved([gradient, *names], names, far, self.masks)
             if moved is not None and (not far or _is_finite(moved[gradient])):
                 return agrees(formula, moved[gradient], {moved[n]: names[n] for n in names})
         return True
@@ -370,7 +373,9 @@ def _plain(seeds: Seeds) -> bool:
     return len(seeds) == 1 and seeds[0][1].numel == 1 and bool((value_of(seeds[0][1]) == 1).all())
 
 
-def _moved(nodes: list[Node], named: Container[Node], far: bool) -> dict[Node, Node] | None:
+def _moved(
+    nodes: list[Node], named: Container[Node], far: bool, masks: Masks
+) -> dict[Node, Node] | None:
     """The same nodes of other leaves: each value another one, or a little off; None where they
     cannot be made."""
     generator = np.random.default_rng(0)
@@ -383,10 +388,16 @@ def _moved(nodes: list[Node], named: Container[Node], far: bool) -> dict[Node, N
             return tuple(map(other, argument))
         return argument
 
+    def below(node: Node) -> tuple[Node, ...]:
+        chosen = masks.get(id(node.value)) if node.op is CONSTANT else None
+        return node.inputs if chosen is None else chosen[:1]
+
     try:
-        for node in sorted(walk(nodes, lambda n: n.inputs), key=SEQUENCE):
+        for node in sorted(walk(nodes, below), key=SEQUENCE):
             if node.op in (LEAF, CONSTANT):
                 value = value_of(node)
+                if (masked := below(node)) != node.inputs:
+                    value = np.nonzero(value_of(made[masked[0]]))[masks[id(value)][1]]
                 if value.dtype.kind == "f" and node in named:
                     low, high, more = (-1.5, 1.5, 0.3) if far else (0.9, 1.1, 0.0)
                     by = generator.uniform(low, high, value.shape)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
+import numpy as np
+
 from ..autograd.reverse import ones_like
 from ..autograd.tensor import Tensor
 from ..checks.watched import Watched
@@ -25,12 +27,28 @@ from .record import Seeds
 
 
 class Observed(Watched):
-    """A program whose assignments before its last backward are kept."""
+    """A program whose assignments before its last backward are kept, and for the places where a
+    mask is true the mask and which of its dims they are of."""
 
     def __init__(self, source: Source, options: Options):
         super().__init__(source, options, trace=True)
         self.before: list[tuple[str, Span, Node]] = []
         self.whole: bool  # every element of a result that is no number
+        self.masks: dict[int, tuple[Node, int, np.ndarray]] = {}
+
+    def run(self) -> None:
+        STATE.readers.append(self._chosen)
+        try:
+            super().run()
+        finally:
+            STATE.readers.remove(self._chosen)
+
+    def _chosen(self, node: Node, value: Any) -> Any:
+        if node.dtype.kind == "b" and isinstance(value, np.ndarray) and value.dtype.kind == "i":
+            before, dim, _ = next(reversed(self.masks.values()), (None, 0, None))
+            dim = (dim + 1) % node.ndim if before is node else 0
+            self.masks[id(value)] = node, dim, value
+        return value
 
     def _differentiated(self, seeds: Seeds) -> None:
         super()._differentiated(seeds)

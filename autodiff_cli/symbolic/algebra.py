@@ -13,6 +13,7 @@ from typing import Any
 
 from ..graph.node import Shape
 from ..graph.registry import overloads
+from .masks import lifted, lowered, without_masks
 from .matrices import rooted, without_roots
 from .places import without_slices
 from .terms import (
@@ -40,7 +41,7 @@ TOGETHER = {
     "sinh": ("cosh", "tanh"), "sin": ("cos", "tan"), "exp": ("sigmoid", "sigmoid"),
     "sign": ("", "abs"),
 }  # fmt: skip
-IDEMPOTENT = ("gate", "delta", "triangle", "one_hot", "move", "window")
+IDEMPOTENT = ("gate", "delta", "triangle", "one_hot", "move", "window", "mask")
 MOST_TERMS = 40  # of one sum
 MOST_FACTORS = 9  # of one term
 
@@ -187,6 +188,9 @@ class Algebra:
             if other is not None:
                 rest = [f for f in factors if f is not one and f is not other[0]]
                 return self._merged(number, [*rest, *other[1]])
+        unmasked = without_masks(self, factors)
+        if unmasked is not None:
+            return self._merged(number, unmasked)
         roots = without_roots(self, factors)
         if roots is not None:
             return self._merged(number, roots)
@@ -370,6 +374,21 @@ class Algebra:
             for f in factors
         ]
 
+    def applied(
+        self, kind: str, data: Any, parts: tuple[Sum, ...], shape: Shape, along: int | None = None
+    ) -> Sum:
+        """An atom that makes of each row of its parts one of its own; `along`: the axis that its
+        data mean."""
+        picked = lifted(self, parts) if along != 0 else None
+        if picked is None:
+            return self.of_atom(self.atom(kind, data, parts, shape))
+        mask, whole = picked
+        ahead = self.atoms[mask].shape[1:]
+        data = data if along is None else along + len(ahead) - 1
+        return lowered(
+            self, mask, self.of_atom(self.atom(kind, data, tuple(whole), ahead + shape[1:]))
+        )
+
     # -- doing ------------------------------------------------------------------------------------
 
     def placed(self, product: Product, at: tuple[Label, ...]) -> list[Factor]:
@@ -475,6 +494,10 @@ class Algebra:
             value = number_of(one)
             if value is not None:
                 return self.scaled(self.stretched(other, shape), value)
+        picked = lifted(self, [self.stretched(x, shape) for x in (left, right)])
+        if picked is not None:
+            one, other = picked[1]
+            return lowered(self, picked[0], self.multiplied(one, other, one.shape))
         labels = tuple(None if size == 1 else axis for axis, size in enumerate(shape))
         return self.einsum(
             [(self.stretched(left, shape), labels), (self.stretched(right, shape), labels)], shape
@@ -491,6 +514,9 @@ class Algebra:
             if value <= 0 and (power != int(power) or not value):
                 raise NoFormula
             return self.number(value**power, sum_.shape)
+        picked = lifted(self, [sum_])
+        if picked is not None:
+            return lowered(self, picked[0], self.raised(picked[1][0], power))
         labels = tuple(None if size == 1 else axis for axis, size in enumerate(sum_.shape))
         number, inner = 1.0, sum_
         if len(sum_.terms) == 1:

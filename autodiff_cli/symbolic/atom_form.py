@@ -8,7 +8,7 @@ from .algebra import Algebra
 from .expression import INFIX, Call, Infix, Name, Number
 from .forms import Form, call, infix, literal, placed
 from .places import matrix
-from .terms import JOINS, OPERAND, At, Atom, Factor, Label, NoFormula, Sum, is_summed, number_of
+from .terms import JOINS, OPERAND, At, Atom, Factor, Label, Sum, is_summed, number_of
 
 
 class AtomPrinter:
@@ -105,8 +105,6 @@ class AtomPrinter:
             condition = self._condition(atom)
             ends = (condition.shown, Number(1.0), Number(0.0))
             return Form(condition.cost + 1, condition.marks, Call("where", ends))
-        if atom.kind == "window":  # of no convolution
-            raise NoFormula
         if atom.kind == "masked":
             return call("masked_fill", *self._sides(atom.parts))
         if atom.kind == "function" and len(atom.parts) > 1:
@@ -131,6 +129,12 @@ class AtomPrinter:
         if atom.kind == "function":
             return self._function(atom)
         return call({"inverse": "inv"}.get(atom.kind, atom.kind), form)
+
+    def holds(self, sum_: Sum) -> Form:
+        """A gate as the condition that it is."""
+        one = self.algebra.alone(sum_)
+        assert one is not None
+        return self._condition(one[1])
 
     def _condition(self, gate: Atom) -> Form:
         if gate.data in JOINS:

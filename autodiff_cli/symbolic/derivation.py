@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ..graph.node import Node
 from .algebra import Algebra
-from .expression import Expression, Index, axes_of, expression_of
+from .expression import Expression, Index, Masks, axes_of, expression_of
 from .lets import cost_of, with_lets
 from .matrix_form import Printer
 from .reading import Reader
@@ -32,8 +32,9 @@ class Formula(NamedTuple):
 
 
 def formulas(
-    result: Node, wrt: list[Node], ends: Mapping[Node, str], values: Mapping[Node, str]
-) -> list[Formula]:
+    result: Node, wrt: list[Node], ends: Mapping[Node, str], values: Mapping[Node, str],
+    masks: Masks,
+) -> list[Formula]:  # fmt: skip
     """Ways to write the derivative with respect to one node after the other, the cheapest first.
 
     `ends` are names of what is read no further, `wrt` among them; `values` names of what may be.
@@ -47,7 +48,7 @@ def formulas(
         if work > MOST_WORK and found:
             break
         try:
-            shown, steps = _formula(result, wrt, ends, values, kept)
+            shown, steps = _formula(result, wrt, ends, values, kept, masks)
             work += steps
         except NoFormula as error:
             problem = problem or error
@@ -72,7 +73,7 @@ def _choices(nodes: list[Node]) -> Iterator[tuple[Node, ...]]:
 
 def _formula(
     result: Node, wrt: list[Node], ends: Mapping[Node, str], values: Mapping[Node, str],
-    kept: tuple[Node, ...],
+    kept: tuple[Node, ...], masks: Masks,
 ) -> tuple[Expression, int]:  # fmt: skip
     algebra = Algebra()
     meanings: dict[str, Sum] = {}
@@ -83,10 +84,10 @@ def _formula(
             named.setdefault(sum_, text)
 
     for node in kept:
-        read = Reader(algebra, {**ends, **{n: values[n] for n in kept if n is not node}})
+        read = Reader(algebra, {**ends, **{n: values[n] for n in kept if n is not node}}, masks)
         meaning = meanings[values[node]] = read.read(node)
         name_of(meaning, values[node])
-    reader = Reader(algebra, {**ends, **{n: values[n] for n in kept}})
+    reader = Reader(algebra, {**ends, **{n: values[n] for n in kept}}, masks)
     found = reader.read(result)
     for node in wrt:
         name = algebra.atom("name", ends[node], (), node.shape)

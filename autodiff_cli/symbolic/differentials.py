@@ -16,9 +16,12 @@ from ..graph.node import Node
 from ..graph.walk import bottom_up
 from .algebra import Algebra
 from .expression import (
+    NO_MASKS,
     Call,
     Expression,
+    Index,
     Infix,
+    Masks,
     Name,
     Negative,
     Number,
@@ -26,6 +29,7 @@ from .expression import (
     expression_of,
     filled,
     is_logdet,
+    mask_of,
     text,
 )
 from .lets import mapped
@@ -55,11 +59,13 @@ class Line(NamedTuple):
 Made = tuple[Expression, str]
 
 
-def derivation(result: Node, variable: Node, names: Mapping[Node, str], change: str) -> list[Line]:
+def derivation(
+    result: Node, variable: Node, names: Mapping[Node, str], change: str, masks: Masks = NO_MASKS
+) -> list[Line]:
     """The lines from `d(result)` to one in which only the change of the variable is left. Raises
     NoFormula where an op has no rule that can be said."""
-    steps = _Steps(variable, names, change)
-    first = Call("d", (expression_of(result, names, opened=True),))
+    steps = _Steps(variable, names, change, masks)
+    first = Call("d", (steps.of(result, names, True),))
     lines = [Line(first, (), {first: result})]
     while lines[-1].changes:
         lines.append(steps.next(lines[-1]))
@@ -67,9 +73,10 @@ def derivation(result: Node, variable: Node, names: Mapping[Node, str], change: 
 
 
 class _Steps:
-    def __init__(self, variable: Node, names: Mapping[Node, str], change: str):
+    def __init__(self, variable: Node, names: Mapping[Node, str], change: str, masks: Masks):
         self.variable = variable
         self.names = names
+        self.masks = masks
         self.change = Name(change, variable.shape)
         self.changes: dict[Expression, Node] = {}
         self.dependent: dict[Node, bool] = {variable: True}
@@ -110,8 +117,10 @@ class _Steps:
             )
         return self.dependent[node]
 
-    def of(self, node: Node) -> Expression:
-        return expression_of(node, self.names)
+    def of(
+        self, node: Node, names: Mapping[Node, str] | None = None, opened: bool = False
+    ) -> Expression:
+        return expression_of(node, names or self.names, opened=opened, masks=self.masks)
 
     def d(self, node: Node) -> Expression:
         """How a node changes."""
@@ -125,8 +134,11 @@ class _Steps:
 
     def with_changes(self, node: Node) -> Expression:
         """A linear op of the changes of its operands."""
+        mask = mask_of(node.args[1], self.masks) if node.op.key == "index" else None
+        if mask is not None:
+            return Index(self.d(node.args[0]), (self.of(mask),))
         marks = {inner: f"{_MARK}{i}" for i, inner in enumerate(dict.fromkeys(node.inputs))}
-        shown = expression_of(node, {**self.names, **marks}, opened=True)
+        shown = self.of(node, {**self.names, **marks}, True)
         changed: dict[str, Expression] = {
             mark: self.d(inner) if self.depends(inner) else self._still(inner)
             for inner, mark in marks.items()
@@ -187,7 +199,7 @@ class _Steps:
             return filled, "what is filled in is constant"
         if key in SOLVES and not self.depends(node.args[not SOLVES[key]]):
             right = node.args[SOLVES[key]]
-            shown = expression_of(node, {**self.names, right: _MARK}, opened=True)
+            shown = self.of(node, {**self.names, right: _MARK}, True)
             return _given(shown, {_MARK: self.d(right)}), f"{_called(node)} is linear in that"
         if key in LINEAR or (node.op.kind is Kind.MOVEMENT and key not in SAME):
             return self.with_changes(node), f"d of {_called(node)} is {_called(node)} of d"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
@@ -87,9 +88,26 @@ Expression = Name | Number | Infix | Negative | Index | Transposed | Listed | Ca
 KINDS = frozenset(get_args(Expression))
 
 
+# By the id of places where a mask is true: the mask, which dim they are of, and the places.
+Masks = Mapping[int, tuple[Node, int, np.ndarray]]
+NO_MASKS: Masks = MappingProxyType({})
+
+
+def mask_of(places: tuple[Node | None, ...], masks: Masks) -> Node | None:
+    """The mask that an index was made of; None where it was made of something else."""
+    found = [masks.get(id(p.value)) for p in places if p is not None]
+    known = [place for place in found if place is not None]
+    if not known or len(known) < len(places):
+        return None
+    mask = known[0][0]
+    whole = [(other is mask, dim) for other, dim, _ in known]
+    return mask if whole == [(True, dim) for dim in range(mask.ndim)] else None
+
+
 class _Builder:
-    def __init__(self, names: Mapping[Node, str]):
+    def __init__(self, names: Mapping[Node, str], masks: Masks):
         self.names = names
+        self.masks = masks
         self.parts = 0
 
     def build(self, node: Node, depth: int = 0) -> Expression:
@@ -122,6 +140,10 @@ class _Builder:
             return Call("reshape", (self.build(node.inputs[0], depth + 1), size))
         if key in ("slice", "select"):
             return Index(self.build(node.inputs[0], depth + 1), _place(node))
+        mask = mask_of(node.args[1], self.masks) if key == "index" else None
+        if mask is not None:
+            where = self.build(mask, depth + 1)
+            return Index(self.build(node.args[0], depth + 1), (where,))
         if key == "index" and len(node.inputs) == 2:
             inner, places = (self.build(part, depth + 1) for part in node.inputs)
             return Index(inner, (places,))
@@ -306,10 +328,12 @@ def static_text(value: Any) -> str:
     return str(value)
 
 
-def expression_of(node: Node, names: Mapping[Node, str], *, opened: bool = False) -> Expression:
+def expression_of(
+    node: Node, names: Mapping[Node, str], *, opened: bool = False, masks: Masks = NO_MASKS
+) -> Expression:
     """The expression that a node stands for, in the names given; with `opened` the node itself is
     shown by its op even when it has a name."""
-    builder = _Builder(names)
+    builder = _Builder(names, masks)
     return builder.opened(node, 0) if opened else builder.build(node)
 
 

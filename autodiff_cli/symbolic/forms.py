@@ -107,6 +107,16 @@ def times(left: Form, right: Form) -> Form:
     return Form(cost, left.marks + right.marks, before(left.shown, right.shown))
 
 
+def divided(above: Form, below: Form) -> Form:
+    """`above / below`, within a condition: what is 0 may be divided by 0."""
+    inner: Any = above.shown
+    if isinstance(inner, Call) and inner.arguments[1:] == (Number(1.0), Number(0.0)):
+        quotient = Infix("div", Number(1), below.shown)
+        shown = Call("where", (inner.arguments[0], quotient, Number(0.0)))
+        return Form(above.cost + below.cost + 1, above.marks + below.marks, shown)
+    return infix("div", above, below)
+
+
 def before(factor: Expression, product: Any) -> Expression:
     """A factor in front of a product, within it: `2 * A @ x`."""
     if isinstance(product, Infix) and product.key in ("mul", "div"):

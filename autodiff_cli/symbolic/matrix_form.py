@@ -26,6 +26,7 @@ from .forms import (
     call,
     column,
     constant_array,
+    divided,
     final,
     first,
     fits,
@@ -58,6 +59,7 @@ from .windows import moved
 
 MOST_WORK = 3_000  # steps of the search for the shortest form
 MOST_STACKED = 8  # elements of a vector that are written one by one
+UNSAID = ("window", "mask")  # what is written only with what it is applied to
 MOST_TOGETHER = 7  # factors with axes of one product
 
 
@@ -289,7 +291,8 @@ class Printer(AtomPrinter):
         labels = [{x for x in f.at if is_label(x)} for f in factors]
         sizes = self.algebra.sizes(factors)
         table: list[Forms] = [{} for _ in range(1 << count)]
-        windows = [i for i, f in enumerate(factors) if self.algebra.atoms[f.atom].kind == "window"]
+        kinds = [self.algebra.atoms[f.atom].kind for f in factors]
+        windows = [i for i, kind in enumerate(kinds) if kind == "window"]
         for subset in range(1, 1 << count):
             inside = [i for i in range(count) if subset >> i & 1]
             outside: set[Any] = set(free)
@@ -298,7 +301,7 @@ class Printer(AtomPrinter):
                     outside |= labels[i]
             forms = table[subset]
             if len(inside) == 1:
-                if inside[0] not in windows:
+                if kinds[inside[0]] not in UNSAID:
                     self._single(factors[inside[0]], outside, sizes, forms)
             else:
                 for i in windows:
@@ -371,6 +374,9 @@ class Printer(AtomPrinter):
             return
         if below:
             form = infix("div", Form(0, 0, Number(1)), form)
+        holds: Any = form.shown
+        if isinstance(holds, Call) and holds.arguments[1:] == (Number(1.0), Number(0.0)):
+            form = Form(form.cost - 1, form.marks, holds.arguments[0])  # how many bools are true
         axes = [i for i, label in enumerate(layout) if label in closing]
         if None in layout:  # axes of one element go with them
             rest = [i for i, label in enumerate(layout) if label in closing or label is None]
@@ -423,7 +429,7 @@ class Printer(AtomPrinter):
                     if len(one) != len(other):
                         form = form._replace(marks=form.marks + 1)
                 else:
-                    form, is_below = infix("div", *((b, a) if below else (a, b))), False
+                    form, is_below = divided(*((b, a) if below else (a, b))), False
                 self._closed(form, layout, is_below, closing, sizes, forms)
 
     def _chained(

@@ -13,8 +13,10 @@ import numpy as np
 
 from ..graph.node import Node, Shape
 from ..graph.op import value_of
-from .expression import Call, Expression, Index, Listed, Name, Number, filled
+from .expression import Call, Expression, Index, Listed, Name, Number, filled, mask_of
 from .forms import Form
+from .masks import picked
+from .masks import selected as masked_select
 from .terms import At, Factor, Label, NoFormula, Sum
 
 if TYPE_CHECKING:
@@ -132,6 +134,9 @@ def triangle(reader: Reader, node: Node, inner: Node, diagonal: int) -> Sum:
 def rows(reader: Reader, node: Node, inner: Node, places: Any) -> Sum:
     """`W[k]`, `X[arange(n), k]`: rows, or elements of rows, by number."""
     shape = node.shape
+    mask = mask_of(places, reader.masks)
+    if mask is not None:
+        return picked(reader, node, inner, mask)
     if any(i is None or i.ndim != 1 for i in places) or not shape or shape[0] == 1:
         raise NoFormula(node)
     labels: list[Label] = [None if s == 1 else i + 1 - len(places)
@@ -154,8 +159,7 @@ def counts(numbers: Node, size: int) -> bool:
 
 
 def _one_hot(reader: Reader, numbers: Sum, size: int) -> Sum:
-    shape = (numbers.shape[0], size)
-    return reader.algebra.of_atom(reader.algebra.atom("one_hot", size, (numbers,), shape))
+    return reader.algebra.applied("one_hot", size, (numbers,), (numbers.shape[0], size))
 
 
 def embedded(reader: Reader, node: Node, table: Node, numbers: Node, *args: Any) -> Sum:
@@ -219,7 +223,7 @@ PLACES: dict[str, Callable[..., Sum]] = {
     "stack": stacked, "tril": triangle, "triu": triangle, "index": rows,
     "embedding_rows": embedded,
     "index_select": selected, "gather": gathered, "split": parts, "unbind": parts,
-    "output": output,
+    "output": output, "masked_select": masked_select,
 }  # fmt: skip
 
 
@@ -285,6 +289,18 @@ def applied(
         sizes = (*shape[:axis], atom.shape[1], *shape[axis + 1 :])
         made = Call("index_add", (filled(0, sizes), where, by.shown, shown))
         return Form(by.cost + 2, by.marks, made)
+    if atom.kind == "mask":
+        holds = printer.holds(atom.parts[0])
+        if not back:
+            return Form(
+                holds.cost + 1, holds.marks, Index(shown, (*[Name(":")] * axis, holds.shown))
+            )
+        if axis or len(shape) > 2:
+            return None
+        where = holds.shown if len(shape) == 1 else Index(holds.shown, ":, None")
+        zeros = filled(0, (*atom.shape[1:], *shape[1:]))
+        cost = holds.cost + len(shape) + 1
+        return Form(cost, holds.marks, Call("masked_scatter", (zeros, where, shown)))
     _, whole = atom.shape
     name, at = atom.data
     if name == "slice":

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from math import log
+from math import log, prod
 from typing import Any
-
-import numpy as np
 
 from ..graph.kinds import Kind
 from ..graph.node import Node, Shape
@@ -21,7 +19,9 @@ from ..graph.registry import overloads
 from ..graph.walk import bottom_up
 from .algebra import Algebra
 from .axes import AXES, Grouped, total
-from .expression import is_logdet, written
+from .expression import NO_MASKS, Masks, is_logdet, mask_of, written
+from .masks import count as picked_count
+from .masks import lifted, lowered
 from .matrices import MATRICES
 from .places import PLACES, counts, result_of
 from .shorter import softened
@@ -33,11 +33,13 @@ COMPARISONS = ("gt", "ge", "lt", "le", "eq", "ne")
 
 
 class Reader:
-    """Reads nodes, each once. `names`: what ends the reading."""
+    """Reads nodes, each once. `names`: what ends the reading; `masks`: of the places where a mask
+    is true, the mask."""
 
-    def __init__(self, algebra: Algebra, names: Mapping[Node, str]):
+    def __init__(self, algebra: Algebra, names: Mapping[Node, str], masks: Masks = NO_MASKS):
         self.algebra = algebra
         self.names = names
+        self.masks = masks
         self.known: dict[Node, Sum | Grouped] = {}
 
     def read(self, node: Node) -> Sum:
@@ -64,6 +66,9 @@ class Reader:
         if result is not None:
             return (result,)
         if node.op.key == "index":
+            mask = mask_of(node.args[1], self.masks)
+            if mask is not None:
+                return mask, node.args[0]
             places = zip(node.args[1], node.args[0].shape, strict=False)
             whole = [n for n, size in places if n is not None and counts(n, size)]
             return tuple(n for n in node.inputs[::-1] if n not in whole)
@@ -109,8 +114,7 @@ class Reader:
             found = self._logarithm(parts[0])
             if found is not None:
                 return found
-        atom = self.algebra.atom("function", (node.op, statics), parts, node.shape)
-        return self.algebra.of_atom(atom)
+        return self.algebra.applied("function", (node.op, statics), parts, node.shape)
 
     def _logarithm(self, inner: Sum) -> Sum | None:
         """`log(sum(exp(u)))` as a logsumexp."""
@@ -203,7 +207,15 @@ class Reader:
 
     def mean(self, node: Node, inner: Node, dims: Any = None, keep: bool = False, *_: Any) -> Sum:
         total = self.sum(node, inner, dims, keep)
+        count = self._count(self.known[inner], _axes(dims, inner.ndim))
+        if count is not None:
+            return self.algebra.multiplied(total, count, total.shape)
         return self.algebra.scaled(total, max(node.numel, 1) / max(inner.numel, 1))
+
+    def _count(self, found: Sum | Grouped, axes: tuple[int, ...]) -> Sum | None:
+        """One over the number of elements along axes of which a mask picks some."""
+        number = picked_count(self.algebra, found, axes) if isinstance(found, Sum) else None
+        return None if number is None else self.algebra.raised(number, -1.0)
 
     def summed_to(self, node: Node, inner: Node, *args: Any) -> Sum:
         extra = inner.ndim - node.ndim
@@ -267,25 +279,34 @@ class Reader:
             factor, atom, value = one
             if atom.function == "relu" and value > 0 and factor.power == 1:
                 left = atom.parts[0]
-        return self.algebra.of_atom(self.algebra.atom("gate", key, (left, right), left.shape))
+        return self.algebra.applied("gate", key, (left, right), left.shape)
 
     def opposite(self, gate: Sum) -> Sum:
         """1 where a comparison does not hold."""
         one = self.algebra.alone(gate)
         if one is not None and one[1].kind == "gate" and gate == self.algebra.of_atom(one[0].atom):
             return self.algebra.of_atom(self.algebra.opposite(one[0].atom))
+        picked = lifted(self.algebra, [gate])
+        if picked is not None:
+            return lowered(self.algebra, picked[0], self.opposite(picked[1][0]))
         return self.algebra.added(
             self.algebra.number(1.0, gate.shape), self.algebra.scaled(gate, -1.0)
         )
 
     def condition(self, node: Node, shape: Shape) -> Sum:
         """A gate, or a number."""
-        algebra, sum_ = self.algebra, self.algebra.stretched(self.of(node), shape)
+        return self._holds(self.algebra.stretched(self.of(node), shape))
+
+    def _holds(self, sum_: Sum) -> Sum:
+        algebra = self.algebra
         one = algebra.alone(sum_)
         gate = one is not None and one[1].kind == "gate" and sum_ == algebra.of_atom(one[0].atom)
         if gate or number_of(sum_) in (0, 1):
             return sum_
-        return algebra.of_atom(algebra.atom("gate", "holds", (sum_,), shape))
+        picked = lifted(algebra, [sum_])
+        if picked is not None:
+            return lowered(algebra, picked[0], self._holds(picked[1][0]))
+        return algebra.of_atom(algebra.atom("gate", "holds", (sum_,), sum_.shape))
 
     def joined(self, node: Node, left: Node, right: Node, *, key: str) -> Sum:
         """Two conditions as one."""
@@ -296,7 +317,7 @@ class Reader:
             value = number_of(this)
             if value is not None:
                 return that if bool(value) == (key == "and") else this
-        return self.algebra.of_atom(self.algebra.atom("gate", key, (one, other), node.shape))
+        return self.algebra.applied("gate", key, (one, other), node.shape)
 
     def negated(self, node: Node, inner: Node) -> Sum:
         if inner.dtype.kind != "b":
@@ -358,9 +379,14 @@ class Reader:
         """A loss from the losses of all elements."""
         if reduction == "none":
             return losses
-        total = self.algebra.reduced(losses, tuple(range(len(losses.shape))), False)
-        count = float(np.prod(losses.shape))
-        return self.algebra.scaled(total, 1 / count if reduction == "mean" else 1.0)
+        axes = tuple(range(len(losses.shape)))
+        total = self.algebra.reduced(losses, axes, False)
+        if reduction != "mean":
+            return total
+        count = self._count(losses, axes)
+        if count is not None:
+            return self.algebra.multiplied(total, count, ())
+        return self.algebra.scaled(total, 1 / prod(losses.shape))
 
     def logistic_loss(self, node: Node, score: Node, target: Node, *args: Any) -> Sum:
         """`softplus(z) - y * z`."""
@@ -407,7 +433,7 @@ class Reader:
         shape = (*numbers.shape, size)
         if counts(numbers, size):
             return self.algebra.of_atom(self.algebra.atom("delta", None, (), shape))
-        return self.algebra.of_atom(self.algebra.atom("one_hot", size, (self.of(numbers),), shape))
+        return self.algebra.applied("one_hot", size, (self.of(numbers),), shape)
 
     def masked_fill(self, node: Node, inner: Node, mask: Node, value: Any) -> Sum:
         algebra = self.algebra
@@ -424,8 +450,7 @@ class Reader:
         if not inner.ndim:
             return self.algebra.number(1.0)
         axis = dim % inner.ndim
-        atom = self.algebra.atom("softmax", axis, (self.of(inner),), inner.shape)
-        return self.algebra.of_atom(atom)
+        return self.algebra.applied("softmax", axis, (self.of(inner),), inner.shape, axis)
 
     def along(
         self, node: Node, inner: Node, dims: Any, keepdim: bool = False, *_: Any, kind: str
@@ -438,8 +463,11 @@ class Reader:
             raise NoFormula(node)
         left = {axis: size for axis, size in enumerate(inner.shape) if axis not in axes}
         axis = axes[0] if inner.ndim > 1 == len(axes) or kind == "logsumexp" else None
-        atom = self.algebra.atom(kind, axis, (self.of(inner),), tuple(left.values()))
-        found = self.algebra.of_atom(atom)
+        parts, shape = (self.of(inner),), tuple(left.values())
+        if axis is None:
+            found = self.algebra.of_atom(self.algebra.atom(kind, axis, parts, shape))
+        else:
+            found = self.algebra.applied(kind, axis, parts, shape, axis)
         if not keepdim:
             return found
         order = tuple(None if size == 1 else axis for axis, size in left.items())
@@ -454,7 +482,7 @@ class Reader:
     def _less_logsumexp(self, inner: Sum, axis: int) -> Sum:
         algebra, shape = self.algebra, inner.shape
         left = shape[:axis] + shape[axis + 1 :]
-        total = algebra.of_atom(algebra.atom("logsumexp", axis, (inner,), left))
+        total = algebra.applied("logsumexp", axis, (inner,), left, axis)
         labels = tuple(None if n == 1 else i for i, n in enumerate(shape))
         kept = algebra.moved(total, labels[:axis] + labels[axis + 1 :], shape)
         return algebra.added(inner, algebra.scaled(kept, -1.0))
@@ -502,7 +530,7 @@ def function(algebra: Algebra, name: str, *parts: Sum) -> Sum:
     """A function of elements by its name."""
     (op, *_) = overloads(name)
     statics = (OPERAND,) * len(parts)
-    return algebra.of_atom(algebra.atom("function", (op, statics), parts, parts[0].shape))
+    return algebra.applied("function", (op, statics), parts, parts[0].shape)
 
 
 def is_function(node: Node) -> bool:

@@ -177,7 +177,7 @@ def moved(
     """Slices and the like of a part, and what undoes them."""
     found: Forms = {}
     kind = printer.algebra.atoms[factor.atom].kind
-    if kind not in ("move", "one_hot") or len(factor.at) != 2:
+    if kind not in ("move", "one_hot", "mask") or len(factor.at) != 2:
         return found
     for (layout, below), form in inner.items():
         shown: Any = form.shown
