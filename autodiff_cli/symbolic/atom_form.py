@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .algebra import Algebra
-from .expression import INFIX, Call, Infix, Name, Number
+from .expression import INFIX, Call, Index, Infix, Name, Number
 from .forms import Form, call, infix, literal, placed
 from .places import matrix
 from .terms import JOINS, OPERAND, At, Atom, Factor, Label, Sum, is_summed, number_of
@@ -113,18 +113,25 @@ class AtomPrinter:
         if atom.kind == "one_hot":
             return call("one_hot", form, Number(atom.data))
         if atom.kind == "order":
-            dim, descending = atom.data
-            marks: tuple[tuple[str, str], ...]
-            marks = (("dim", str(dim)),) if dim % len(atom.shape) != len(atom.shape) - 1 else ()
-            marks += (("descending", "True"),) if descending else ()
-            return Form(form.cost + 1, form.marks, Call("argsort", (form.shown,), marks))
+            name, ends, marks = atom.data
+            places = Call(name, (form.shown, *map(Number, ends)), marks)
+            if not ends:
+                return Form(form.cost + 1, form.marks, places)
+            return Form(form.cost + 2, form.marks, Index(places, 1))  # beside the values
         if atom.kind in ("group", "detached"):
             return form
         if atom.kind in ("logsumexp", "amax", "amin", "prod"):
             if atom.data is None:
                 return call(atom.kind.removeprefix("a"), form)
             return call(atom.kind, form, Number(atom.data))
-        if atom.kind in ("softmax", "cumprod"):
+        if atom.kind == "kthvalue" or (atom.kind == "median" and atom.data is not None):
+            also = atom.data[1:] if atom.kind == "kthvalue" else ()
+            last = atom.kind == "kthvalue" and atom.axis == len(atom.parts[0].shape) - 1
+            made = call(atom.kind, form, *map(Number, also if last else (*also, atom.axis)))
+            return Form(made.cost + 1, made.marks, Index(made.shown, 0))
+        if atom.kind == "median":
+            return call("median", form)
+        if atom.kind in ("softmax", "cumprod", "logcumsumexp"):
             return call(atom.kind, form, Number(atom.data))
         if atom.kind == "function":
             return self._function(atom)

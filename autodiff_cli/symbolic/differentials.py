@@ -86,7 +86,9 @@ class _Steps:
             "vector_norm": self._norm, "norm": self._norm, "solve": self._solve,
             "inv_raw": self._inv, "solve_raw": self._solve,
             "reciprocal": self._reciprocal, "clamp": self._clamp, "cholesky": self._cholesky,
-            "cumprod": self._cumprod,
+            "cumprod": self._cumprod, "logcumsumexp": self._logcumsumexp,
+            **dict.fromkeys(["cummax", "cummin"], self._so_far), "median": self._chosen,
+            "kthvalue": lambda node, inner, k, *args: self._chosen(node, inner, *args),
             **dict.fromkeys(["max", "amax"], partial(self._extreme, "amax")),
             **dict.fromkeys(["min", "amin"], partial(self._extreme, "amin")),
         }  # fmt: skip
@@ -316,6 +318,29 @@ class _Steps:
         over = Infix("div", self.d(inner), self.of(inner))
         shown = Infix("mul", self.of(node), Call("cumsum", (over, Number(dim))))
         return shown, "d cumprod(u) = cumprod(u) * cumsum(du / u)"
+
+    def _logcumsumexp(self, node: Node, inner: Node, dim: int, *args: Any) -> Made:
+        weighted = Infix("mul", Call("exp", (self.of(inner),)), self.d(inner))
+        over = Call("exp", (Negative(self.of(node)),))
+        shown = Infix("mul", over, Call("cumsum", (weighted, Number(dim))))
+        return shown, "d logcumsumexp(u) = exp(-logcumsumexp(u)) * cumsum(exp(u) * du)"
+
+    def _so_far(self, node: Node, inner: Node, dim: int) -> Made:
+        name = _called(node.args[0])
+        places = Index(Call(name, (self.of(inner), Number(dim))), 1)
+        shown = Call("gather", (self.d(inner), Number(dim), places))
+        return shown, f"d {name}(u) = du at the places of {name}(u)"
+
+    def _chosen(
+        self, node: Node, inner: Node, dim: int | None = None, keepdim: bool = False
+    ) -> Made | None:
+        value = self.of(node)
+        if dim is not None and not keepdim and inner.ndim > 1:
+            value = Index(value, ":, " * (dim % inner.ndim) + "None")
+        there = Call("where", (Infix("eq", self.of(inner), value), self.d(inner), Number(0.0)))
+        name = _called(node.args[0] if node.op.key == "output" else node)
+        rule = f"d {name}(u) = du where u is {name}(u)"
+        return (Call("sum", (there,)) if dim is None else _summed(there, dim, keepdim)), rule
 
     def _extreme(
         self, name: str, node: Node, inner: Node, dims: Any = None, keepdim: bool = False

@@ -20,10 +20,14 @@ if TYPE_CHECKING:
 
 def picked(reader: Reader, node: Node, inner: Node, mask: Node) -> Sum:
     """`x[m]`."""
-    if 1 in (*inner.shape[: mask.ndim], node.shape[0]) or not node.numel:
+    if 1 in mask.shape or not node.numel:
         raise NoFormula(node)
     algebra, holds = reader.algebra, reader.condition(mask, mask.shape)
     shape = (node.shape[0], *mask.shape)
+    if node.shape[0] == 1:
+        where: tuple[Label, ...] = tuple(algebra.fresh() for _ in mask.shape)
+        rest = tuple(None if n == 1 else i for i, n in enumerate(node.shape[1:], 1))
+        return algebra.einsum([(holds, where), (reader.of(inner), where + rest)], node.shape)
     return lowered(algebra, algebra.atom("mask", None, (holds,), shape), reader.of(inner))
 
 
@@ -45,7 +49,7 @@ def lifted(algebra: Algebra, parts: Sequence[Sum]) -> tuple[int, list[Sum]] | No
             names: dict[Any, Label] = {}
             if of_rows:
                 one = of_rows[0]
-                if len(of_rows) > 1 or algebra.atoms[one.atom].kind != "mask" or one.at[0] != 0:
+                if len(of_rows) > 1 or not _picks(algebra, one):
                     return None
                 if mask not in (None, one.atom) or not all(map(is_summed, one.at[1:])):
                     return None
@@ -64,6 +68,10 @@ def lifted(algebra: Algebra, parts: Sequence[Sum]) -> tuple[int, list[Sum]] | No
     return mask, found
 
 
+def _picks(algebra: Algebra, factor: Factor) -> bool:
+    return algebra.atoms[factor.atom].kind == "mask" and factor.at[0] == 0
+
+
 def lowered(algebra: Algebra, mask: int, sum_: Sum) -> Sum:
     """The rows of a sum that a mask picks."""
     shape = algebra.atoms[mask].shape
@@ -77,24 +85,26 @@ def lowered(algebra: Algebra, mask: int, sum_: Sum) -> Sum:
 
 
 def without_masks(algebra: Algebra, factors: list[Factor]) -> list[Factor] | None:
-    """Where all that was picked is added up, what the mask holds for; None where none is."""
+    """One for two that pick one element, of an axis each, and where all that was picked is added up
+    what the mask holds for; None where there is neither."""
     for one in factors:
         atom = algebra.atoms[one.atom]
-        if atom.kind != "mask":
+        if atom.kind != "mask" and (atom.kind != "move" or atom.data.name == "cumsum"):
             continue
         rest = [f for f in factors if f is not one]
         row = one.at[0]
         others = [f for f in rest if f.atom == one.atom and f.at[0] == row]
-        if others:
-            mine, its = one.at[1:], others[0].at[1:]
-            rest.remove(others[0])
+        if others and (atom.kind == "mask" or sum(f.at.count(row) for f in factors) > 2):
+            other = min(others, key=lambda f: any(map(is_summed, f.at[1:])))  # a diagonal
+            mine, its = one.at[1:], other.at[1:]
+            rest.remove(other)
             deltas = []
             for a, b, size in zip(mine, its, atom.shape[1:], strict=True):
                 if a != b:
                     delta = algebra.atom("delta", None, (), (size, size))
                     deltas.append(Factor(delta, (a, b)))
             return [one, *rest, *deltas]
-        if is_summed(row) and not any(row in f.at for f in rest):
+        if atom.kind == "mask" and is_summed(row) and not any(row in f.at for f in rest):
             _, placed = algebra.factor(atom.parts[0], one.at[1:])
             return [*rest, *placed]
     return None
@@ -104,8 +114,7 @@ def count(algebra: Algebra, sum_: Sum, axes: Sequence[int]) -> Sum | None:
     """How many elements a mask picks of those that a sum adds up; None where none does."""
     if 0 not in axes:
         return None
-    masks = {f.atom for product, _ in sum_.terms for f in product
-             if algebra.atoms[f.atom].kind == "mask" and f.at[0] == 0}  # fmt: skip
+    masks = {f.atom for product, _ in sum_.terms for f in product if _picks(algebra, f)}
     if len(masks) != 1:
         return None
     (holds,) = algebra.atoms[masks.pop()].parts

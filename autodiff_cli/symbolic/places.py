@@ -153,6 +153,13 @@ def rows(reader: Reader, node: Node, inner: Node, places: Any) -> Sum:
     return reader.algebra.einsum(operands, shape)
 
 
+def rows_by(reader: Reader, numbers: Sum, inner: Sum) -> Sum:
+    """The elements of a vector at places."""
+    label: Label = reader.algebra.fresh()
+    hot = _one_hot(reader, numbers, inner.shape[0])
+    return reader.algebra.einsum([(hot, (0, label)), (inner, (label,))], numbers.shape)
+
+
 def counts(numbers: Node, size: int) -> bool:
     """Whether numbers are `arange` of a whole axis."""
     return numbers.op.key == "number_range" and np.array_equal(value_of(numbers), np.arange(size))
@@ -217,7 +224,8 @@ def result_of(node: Node) -> Node | None:
 
 
 WHOLE = {("slogdet", 1), ("inv_raw", 0), ("solve_raw", 0), ("max_dim", 0), ("min_dim", 0),
-         ("cholesky_factor", 0)}  # fmt: skip
+         ("cholesky_factor", 0), ("median_dim", 0), ("kthvalue", 0), ("cummax", 0),
+         ("cummin", 0)}  # fmt: skip
 PLACES: dict[str, Callable[..., Sum]] = {
     "slice": sliced, "flip": flipped, "roll": rolled, "cumsum": running, "cat": joined,
     "stack": stacked, "tril": triangle, "triu": triangle, "index": rows,

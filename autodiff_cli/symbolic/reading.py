@@ -23,12 +23,13 @@ from .expression import NO_MASKS, Masks, is_logdet, mask_of, written
 from .masks import count as picked_count
 from .masks import lifted, lowered
 from .matrices import MATRICES
-from .places import PLACES, counts, result_of
+from .places import PLACES, counts, result_of, rows_by
 from .shorter import softened
 from .terms import OPERAND, At, Label, NoFormula, Sum, is_summed, number_of
 from .windows import WINDOWS
 
 MOST_NODES = 400
+LONE = ("logsumexp", "kthvalue")  # what is of one axis even where there is no other
 COMPARISONS = ("gt", "ge", "lt", "le", "eq", "ne")
 
 
@@ -243,15 +244,36 @@ class Reader:
 
     def order(self, node: Node, inner: Node, dim: int, descending: bool, *_: Any) -> Sum:
         """The places of the elements when they are sorted."""
-        data = dim, descending
-        atom = self.algebra.atom("order", data, (self.of(inner),), node.shape)
+        marks: tuple[tuple[str, str], ...] = (
+            (("dim", str(dim)),) if dim % inner.ndim != inner.ndim - 1 else ()
+        )
+        marks += (("descending", "True"),) if descending else ()
+        return self.places("argsort", (), marks, inner)
+
+    def places(
+        self, name: str, ends: tuple[int, ...], keywords: tuple[tuple[str, str], ...], inner: Node
+    ) -> Sum:
+        """Numbers of places that a call gives."""
+        data = name, ends, keywords
+        atom = self.algebra.atom("order", data, (self.of(inner),), inner.shape)
         return self.algebra.of_atom(atom)
 
-    def cumprod(self, node: Node, inner: Node, dim: int, *_: Any) -> Sum:
+    def running(self, node: Node, inner: Node, dim: int, *_: Any) -> Sum:
+        """What is made of all that is there so far along an axis."""
         if not inner.ndim:
             return self.of(inner)
-        atom = self.algebra.atom("cumprod", dim % inner.ndim, (self.of(inner),), inner.shape)
+        atom = self.algebra.atom(node.op.key, dim % inner.ndim, (self.of(inner),), inner.shape)
         return self.algebra.of_atom(atom)
+
+    def extreme_so_far(self, node: Node, inner: Node, dim: int) -> Sum:
+        """The elements at the places of the largest or smallest so far."""
+        if inner.ndim != 1 or inner.shape[0] == 1:
+            raise NoFormula(node)
+        numbers = self.places(node.op.key, (dim,), (), inner)
+        return rows_by(self, numbers, self.of(inner))
+
+    def chosen(self, node: Node, inner: Node, k: int, dim: int, keepdim: bool) -> Sum:
+        return self.along(node, inner, dim, keepdim, kind="kthvalue", also=(k,))
 
     def select(self, node: Node, inner: Node, dim: int, index: int) -> Sum:
         dim %= inner.ndim
@@ -453,8 +475,9 @@ class Reader:
         return self.algebra.applied("softmax", axis, (self.of(inner),), inner.shape, axis)
 
     def along(
-        self, node: Node, inner: Node, dims: Any, keepdim: bool = False, *_: Any, kind: str
-    ) -> Sum:
+        self, node: Node, inner: Node, dims: Any = None, keepdim: bool = False, *_: Any, kind: str,
+        also: tuple[int, ...] = (),
+    ) -> Sum:  # fmt: skip
         """What an axis, or all of them, becomes one element of."""
         if not inner.ndim:
             return self.of(inner)
@@ -462,10 +485,11 @@ class Reader:
         if len(axes) != 1 and (len(axes) != inner.ndim or kind == "logsumexp"):
             raise NoFormula(node)
         left = {axis: size for axis, size in enumerate(inner.shape) if axis not in axes}
-        axis = axes[0] if inner.ndim > 1 == len(axes) or kind == "logsumexp" else None
+        axis = axes[0] if inner.ndim > 1 == len(axes) or kind in LONE else None
         parts, shape = (self.of(inner),), tuple(left.values())
-        if axis is None:
-            found = self.algebra.of_atom(self.algebra.atom(kind, axis, parts, shape))
+        if axis is None or also:
+            data = (axis, *also) if also else axis
+            found = self.algebra.of_atom(self.algebra.atom(kind, data, parts, shape))
         else:
             found = self.algebra.applied(kind, axis, parts, shape, axis)
         if not keepdim:
@@ -513,7 +537,9 @@ READERS: dict[str, Callable[..., Sum | Grouped]] = {
     "diag_embed": Reader.diag_embed, "identity_matrix": Reader.identity, "select": Reader.select,
     "clamp": Reader.clamp, "xlogy": Reader.xlogy, "masked_written": Reader.masked_fill,
     "where": Reader.where, "number_range": Reader.counted,
-    "argsort": Reader.order, "cumprod": Reader.cumprod,
+    "argsort": Reader.order, "cumprod": Reader.running, "logcumsumexp": Reader.running,
+    "cummax": Reader.extreme_so_far, "cummin": Reader.extreme_so_far, "kthvalue": Reader.chosen,
+    **dict.fromkeys(["median", "median_dim"], partial(Reader.along, kind="median")),
     **{f"{kind}_{key}": partial(Reader.joined, key=key)
        for key in ("and", "or") for kind in ("logical", "bitwise")},
     "logical_not": Reader.negated, "bitwise_not": Reader.negated,

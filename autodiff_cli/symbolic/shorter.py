@@ -40,6 +40,8 @@ def ways(algebra: Algebra, sum_: Sum, scalars: list[tuple[Product, float, int]])
             yield from _tried(algebra, [over], sum_)
         for changed in _within(algebra, product):
             yield from _tried(algebra, [*rest, (value * changed[0], changed[1])], sum_)
+        for number, same in _equal(algebra, product):
+            yield from _tried(algebra, [*rest, (value * number, same)], sum_)
         soft = softened(algebra, product)
         if soft is not None:
             yield from _tried(algebra, [*rest, (value, soft)], sum_)
@@ -240,6 +242,21 @@ def _without(product: Product, parts: Product) -> list[Factor] | None:
         else:
             return None
     return left
+
+
+def _equal(algebra: Algebra, product: Product) -> Iterator[tuple[float, list[Factor]]]:
+    """Where `u == v` holds, `u` for `v`."""
+    for gate in product:
+        atom = algebra.atoms[gate.atom]
+        if atom.kind != "gate" or atom.data != "eq":
+            continue
+        value, factors = algebra.factor(atom.parts[1], gate.at)
+        for i, factor in enumerate(product):
+            if value == 1 and [factor._replace(power=1.0)] == factors:
+                number, same = algebra.factor(atom.parts[0], gate.at)
+                if factor.power == 1 or (number == 1 and len(same) == 1):
+                    same = [f._replace(power=f.power * factor.power) for f in same]
+                    yield number, [*product[:i], *product[i + 1 :], *same]
 
 
 def softened(algebra: Algebra, product: Product) -> list[Factor] | None:

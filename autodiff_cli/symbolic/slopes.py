@@ -93,10 +93,10 @@ class Slopes:
         own = algebra.of_atom(number)
         if atom.kind in ("softmax", "logsumexp"):
             return self._of_softmax(number, slope, labels, ends, shape)
-        if atom.kind in ("amax", "amin", "prod"):
+        if atom.kind in ("amax", "amin", "prod", "median", "kthvalue"):
             return self._of_reduction(number, slope, ends, shape)
-        if atom.kind == "cumprod":
-            return self._of_cumprod(number, slope, labels, ends, shape)
+        if atom.kind in ("cumprod", "logcumsumexp"):
+            return self._of_running(number, slope, labels, ends, shape)
         first, second = algebra.fresh(), algebra.fresh()
         if atom.kind == "inverse":  # d inv(X) = -inv(X) dX inv(X)
             beside = [(own, (0, first)), (own, (second, 1))]
@@ -166,11 +166,12 @@ class Slopes:
             terms.append((value, [own, *algebra.placed(product, labels + ends)]))
         return algebra.made(terms, shape)
 
-    def _of_cumprod(
+    def _of_running(
         self, number: int, slope: Sum, labels: tuple[Label, ...], ends: tuple[Label, ...],
         shape: tuple[int, ...],
     ) -> Sum:  # fmt: skip
-        """The product times the sum so far of `d / x`."""
+        """Of a product that times the sum so far of `d / x`; of a logarithm of sums that of
+        `exp(x) * d`, over the sum."""
         algebra = self.algebra
         atom = algebra.atoms[number]
         (inner,), axis = atom.parts, atom.data
@@ -180,8 +181,12 @@ class Slopes:
         so_far = algebra.of_atom(algebra.atom("move", Move("cumsum"), (), (size, size)))
         label = algebra.fresh()
         along = (*labels[:axis], label, *labels[axis + 1 :])
-        over = Reader(algebra, {}).raised(inner, -1.0)
-        beside = [(algebra.of_atom(number), labels), (so_far, (axis, label)), (over, along)]
+        own = algebra.of_atom(number)
+        if atom.kind == "cumprod":
+            over = Reader(algebra, {}).raised(inner, -1.0)
+        else:
+            own, over = (function(algebra, "exp", x) for x in (algebra.scaled(own, -1.0), inner))
+        beside = [(own, labels), (so_far, (axis, label)), (over, along)]
         return self._times(beside, slope, along + ends, shape)
 
     def _of_reduction(
@@ -191,7 +196,7 @@ class Slopes:
         algebra = self.algebra
         atom = algebra.atoms[number]
         (inner,) = atom.parts
-        axes = range(len(inner.shape)) if atom.data is None else (atom.data,)
+        axes = range(len(inner.shape)) if atom.axis is None else (atom.axis,)
         kept = iter(range(len(atom.shape)))
         labels: tuple[Label, ...] = tuple(
             algebra.fresh() if axis in axes else next(kept) for axis in range(len(inner.shape))

@@ -14,6 +14,7 @@ class Window(NamedTuple):
     stride: tuple[int, ...]
     padding: tuple[int, ...]
     dilation: tuple[int, ...]
+    groups: int = 1
 
 
 RESULT, INPUT, KERNEL = range(3)  # what is made of the other two
@@ -24,7 +25,7 @@ def called(window: Window, sizes: Shape, made: int) -> tuple[str, tuple[tuple[st
     """The function that makes one of result, input and kernel, and its keywords; `sizes` of all
     three along the dims."""
     dims = len(window.stride)
-    stride, padding, dilation = window
+    stride, padding, dilation, groups = window
     found = {"stride": stride, "padding": padding, "dilation": dilation}
     if made == KERNEL:  # the places of the result are a kernel with gaps
         found = {"stride": dilation, "padding": padding, "dilation": stride}
@@ -40,6 +41,7 @@ def called(window: Window, sizes: Shape, made: int) -> tuple[str, tuple[tuple[st
         for name, steps in found.items()
         if any(step != usual.get(name, 0) for step in steps)
     )
+    keywords += (("groups", str(groups)),) if groups != 1 else ()
     return f"conv{'_transpose' if made == INPUT else ''}{dims}d", keywords
 
 
@@ -50,10 +52,9 @@ def called_as(node: Node) -> tuple[str, tuple[tuple[str, str], ...]]:
     steps = next(a for a in node.args if hasattr(a, "stride"))
     parts = (source, node, kernel) if back else (node, source, kernel)
     sizes = tuple(size for part in parts for size in part.shape[2:])
-    name, keywords = called(Window(steps.stride, steps.padding, steps.dilation), sizes, back)
-    return name, keywords + ((("groups", str(steps.groups)),) if steps.groups != 1 else ())
+    return called(Window(steps.stride, steps.padding, steps.dilation, steps.groups), sizes, back)
 
 
 def along(sizes: Shape, dims: int) -> Iterator[tuple[int, int, int]]:
     """How many places result, input and kernel have along each dim."""
-    return zip(sizes[:dims], sizes[dims : 2 * dims], sizes[2 * dims :], strict=True)
+    return zip(sizes[:dims], sizes[dims : 2 * dims], sizes[2 * dims : 3 * dims], strict=True)

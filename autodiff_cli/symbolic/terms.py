@@ -61,6 +61,11 @@ class Atom(NamedTuple):
     symmetric: bool = False
 
     @property
+    def axis(self) -> Any:
+        """The axis that the data mean; None where they mean all."""
+        return self.data[0] if isinstance(self.data, tuple) else self.data
+
+    @property
     def function(self) -> str:
         """The name of a function of elements."""
         return str(self.data[0].name) if self.kind == "function" else ""

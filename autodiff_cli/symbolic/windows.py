@@ -12,7 +12,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from ..graph.node import Node, Shape
-from .expression import Call, Index, Number
+from .expression import Call, Index, Number, filled
 from .forms import Form, Forms, Layout, add, is_label
 from .places import applied
 from .strides import INPUT, KERNEL, MADE, RESULT, Window, along, called
@@ -37,12 +37,11 @@ def convolved(reader: Reader, node: Node, source: Node, kernel: Node, steps: Any
 def _product(
     reader: Reader, node: Node, steps: Any, parts: tuple[Node, ...], made: int
 ) -> Sum:  # fmt: skip
-    """The one of result, input and kernel that is `made` of the other two."""
+    """The one of result, input and kernel that is `made` of the other two. In groups the array of
+    zeros and ones has the channels too: of the input, of the result, and those of the kernel."""
     algebra, dims = reader.algebra, node.ndim - 2
-    if steps.groups != 1:
-        raise NoFormula(node)
     names: dict[str, Label] = {}
-    ends = [["n", "o"], ["n", "c"], ["o", "c"]]
+    ends = [["n", "o"], ["n", "c"], ["o", "c" if steps.groups == 1 else "own"]]
     axes_of = [
         [*lead, *(f"{which}{d}" for d in range(dims))]
         for which, lead in zip("tsk", ends, strict=True)
@@ -52,10 +51,13 @@ def _product(
     for name in (name for part in axes_of for name in part):
         names.setdefault(name, algebra.fresh())
     sizes = tuple(size for part in parts for size in part.shape[2:])
-    data = Window(steps.stride, steps.padding, steps.dilation)
+    at = [names[name] for part in axes_of for name in part[2:]]
+    if steps.groups != 1:
+        at += [names[name] for name in ("c", "o", "own")]
+        sizes += parts[INPUT].shape[1], *parts[KERNEL].shape[:2]
+    data = Window(steps.stride, steps.padding, steps.dilation, steps.groups)
     window = algebra.of_atom(algebra.atom("window", data, (), sizes))
     operands: list[tuple[Sum, tuple[Label, ...]]] = []
-    at = [names[name] for part in axes_of for name in part[2:]]
     operands.append((window, _labels(at, sizes)))
     for which, part in enumerate(parts):
         if which != made:
@@ -68,7 +70,25 @@ def _labels(at: list[Label], shape: Shape) -> tuple[Label, ...]:
     return tuple(None if size == 1 else x for x, size in zip(at, shape, strict=True))
 
 
-WINDOWS: dict[str, Callable[..., Sum]] = dict.fromkeys(MADE, convolved)
+def unfolded(reader: Reader, node: Node, inner: Node, dim: int, size: int, step: int) -> Sum:
+    """`x.unfold(dim, size, step)`."""
+    if not inner.ndim:
+        raise NoFormula(node)
+    algebra, axis = reader.algebra, dim % inner.ndim
+    label: Label = algebra.fresh()
+    sizes = (node.shape[axis], inner.shape[axis], size)
+    window = algebra.of_atom(algebra.atom("window", Window((step,), (0,), (1,)), (), sizes))
+    operands: list[tuple[Sum, tuple[Label, ...]]] = [
+        (window, _labels([axis, label, node.ndim - 1], sizes)),
+        (
+            reader.of(inner),
+            _labels([*range(axis), label, *range(axis + 1, inner.ndim)], inner.shape),
+        ),
+    ]
+    return algebra.einsum(operands, node.shape)
+
+
+WINDOWS: dict[str, Callable[..., Sum]] = {**dict.fromkeys(MADE, convolved), "unfold": unfolded}
 
 
 # -- writing --------------------------------------------------------------------------------------
@@ -83,31 +103,71 @@ def convolutions(
     forms: Forms = {}
     dims = len(window.stride)
     places = [factor.at[i * dims : (i + 1) * dims] for i in range(3)]
+    channels = factor.at[3 * dims :]
     for first, second, made in (
         (INPUT, KERNEL, RESULT),
         (RESULT, KERNEL, INPUT),
         (INPUT, RESULT, KERNEL),
     ):
         summed = {x for x in (*places[first], *places[second]) if is_label(x)}
-        if summed & outside:
+        if summed & outside or (channels and made == KERNEL):
             continue
         name, keywords = called(window, sizes, made)
+        pairs = []
         part = (subset - 1) & subset
         while part:
+            pairs.append((table[part], table[subset ^ part]))
+            part = (part - 1) & subset
+        if second == KERNEL and not channels:  # sums of what is in a window
+            ones = filled(1, (1, 1, *sizes[2 * dims :]))
+            key = (None, None, *places[KERNEL]), False
+            pairs.append((table[subset], {key: Form(1, 0, ones)}))
+        for one, other in pairs:
             for (x, lead), (y, tail) in product(
-                _all_batches(table[part], places[first]),
-                _all_batches(table[subset ^ part], places[second]),
+                _all_batches(one, places[first]), _all_batches(other, places[second])
             ):
-                channel, rest = tail if made == INPUT else tail[::-1]
-                if lead[1] != channel or channel in outside:
+                rest = _rest(lead, tail, made, channels, outside)
+                if rest is None:
                     continue
                 shown = Call(name, (x.shown, y.shown), keywords)
                 form = Form(x.cost + y.cost + 1, x.marks + y.marks, shown)
                 if made == KERNEL:
                     form = _cropped(form, window, sizes, dims)
-                _with_axes(form, (lead[0], rest), places[made], forms)
-            part = (part - 1) & subset
+                _with_axes(form, (lead[0], rest[0]), places[made], forms)
+    if dims == 1 and (window.padding, window.dilation, channels) == ((0,), (1,), ()):
+        _unfolded(factor, window, table[subset], outside, sizes, forms)
     return forms
+
+
+def _rest(
+    lead: Layout, tail: Layout, made: int, channels: Layout, outside: set[Any]
+) -> Layout | None:
+    """The channel of what is made of two parts with these axes in front; None where they do not
+    meet."""
+    if not channels:
+        channel, rest = tail if made == INPUT else tail[::-1]
+        return None if lead[1] != channel or channel in outside else (rest,)
+    of_input, of_result, own = channels
+    source, made_of = (of_input, of_result) if made == RESULT else (of_result, of_input)
+    if lead[1] != source or tail != (of_result, own) or {source, own} & outside:
+        return None
+    return (made_of,)
+
+
+def _unfolded(
+    factor: Factor, window: Window, inner: Forms, outside: set[Any], sizes: Shape, forms: Forms
+) -> None:
+    """`x.unfold(...)` of a part with the axis of the input."""
+    to, source, within = factor.at
+    for (layout, below), form in inner.items():
+        if below or layout.count(source) != 1 or not is_label(source) or source in outside:
+            continue
+        if to in layout or within in layout or None in (to, within):
+            continue
+        axis = layout.index(source)
+        ends = map(Number, (axis, sizes[2], window.stride[0]))
+        made = Form(form.cost + 1, form.marks, Call("unfold", (form.shown, *ends)))
+        add(forms, (*layout[:axis], to, *layout[axis + 1 :], within), False, made)
 
 
 def _all_batches(forms: Forms, places: Layout) -> list[tuple[Form, Layout]]:
