@@ -153,8 +153,10 @@ def _steady(seeds: Seeds, context: _Context) -> tuple[Seeds, dict[Node, Node], S
             return seeds, before, stable
         used = recorded(steady).used
         found = {node: used[node] for node in wanted}
-    except (AutodiffError, BindError, KeyError) as error:
+    except AutodiffError as error:
         go_on_after(error)
+    except (BindError, KeyError):
+        pass
     else:
         pairs = [(new, old) for (new, _), (old, _) in zip(steady, seeds, strict=True)]
         pairs += [(found[node], before[node]) for node in wanted]

@@ -8,7 +8,7 @@ from .algebra import Algebra
 from .expression import INFIX, Call, Index, Infix, Name, Number
 from .forms import Form, call, infix, literal, placed
 from .places import matrix
-from .terms import JOINS, OPERAND, At, Atom, Factor, Label, Sum, is_summed, number_of
+from .terms import JOINS, OPERAND, At, Atom, Factor, Label, NoFormula, Sum, is_summed, number_of
 
 
 class AtomPrinter:
@@ -105,6 +105,8 @@ class AtomPrinter:
             condition = self._condition(atom)
             ends = (condition.shown, Number(1.0), Number(0.0))
             return Form(condition.cost + 1, condition.marks, Call("where", ends))
+        if atom.kind in ("window", "mask"):  # of nothing
+            raise NoFormula
         if atom.kind == "masked":
             return call("masked_fill", *self._sides(atom.parts))
         if atom.kind == "function" and len(atom.parts) > 1:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ..graph.node import Node
 from .algebra import Algebra
-from .expression import Expression, Index, Masks, axes_of, expression_of
+from .expression import NO_MASKS, Expression, Index, Masks, axes_of, expression_of
 from .lets import cost_of, with_lets
 from .matrix_form import Printer
 from .reading import Reader
@@ -33,7 +33,7 @@ class Formula(NamedTuple):
 
 def formulas(
     result: Node, wrt: list[Node], ends: Mapping[Node, str], values: Mapping[Node, str],
-    masks: Masks,
+    masks: Masks = NO_MASKS,
 ) -> list[Formula]:  # fmt: skip
     """Ways to write the derivative with respect to one node after the other, the cheapest first.
 

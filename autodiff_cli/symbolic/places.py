@@ -305,10 +305,10 @@ def applied(
             )
         if axis or len(shape) > 2:
             return None
-        where = holds.shown if len(shape) == 1 else Index(holds.shown, ":, None")
+        rows: Expression = holds.shown if len(shape) == 1 else Index(holds.shown, ":, None")
         zeros = filled(0, (*atom.shape[1:], *shape[1:]))
         cost = holds.cost + len(shape) + 1
-        return Form(cost, holds.marks, Call("masked_scatter", (zeros, where, shown)))
+        return Form(cost, holds.marks, Call("masked_scatter", (zeros, rows, shown)))
     _, whole = atom.shape
     name, at = atom.data
     if name == "slice":

@@ -244,9 +244,8 @@ class Reader:
 
     def order(self, node: Node, inner: Node, dim: int, descending: bool, *_: Any) -> Sum:
         """The places of the elements when they are sorted."""
-        marks: tuple[tuple[str, str], ...] = (
-            (("dim", str(dim)),) if dim % inner.ndim != inner.ndim - 1 else ()
-        )
+        last = dim in (-1, inner.ndim - 1)
+        marks: tuple[tuple[str, str], ...] = () if last else (("dim", str(dim)),)
         marks += (("descending", "True"),) if descending else ()
         return self.places("argsort", (), marks, inner)
 

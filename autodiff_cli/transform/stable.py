@@ -13,7 +13,7 @@ from typing import Any
 
 from ..graph.kinds import Kind
 from ..graph.node import Node
-from ..graph.op import CAST, CONSTANT, OUTPUT, cast, number, output, value_of
+from ..graph.op import CAST, CONSTANT, OUTPUT, Op, cast, number, output, value_of
 from ..graph.registry import F
 from ..graph.state import grad_mode
 from ..graph.walk import bottom_up, walk
@@ -48,12 +48,13 @@ class Stable:
         if rule is None and all(self.known[part] is part for part in node.inputs):
             return node
         with grad_mode(node.requires_grad):
+            found: Any
             args = [_mapped(value, self.known) for value in node.args]
             found = None if rule is None else rule(self, *args)
             if found is None or found.shape != node.shape:
                 if all(self.known[part] is part for part in node.inputs):
                     return node
-                kinds = {OUTPUT: output, CAST: cast}
+                kinds: dict[Op, Callable[..., Node]] = {OUTPUT: output, CAST: cast}
                 found = kinds[node.op](*args) if node.op in kinds else node.op.apply(args)
             if found.outputs is None and found.dtype != node.dtype:
                 found = cast(found, node.dtype)
@@ -203,8 +204,7 @@ def _div(stable: Stable, above: Node, below: Node, *rest: Any) -> Node | None:
     if parts and above.op.key == "sub":
         one, other = above.inputs
         if stable.same(one, parts[0]) and stable.same(other, parts[1]):
-            logs = [stable.log(part) for part in parts]
-            return F.tanh((logs[0] - logs[1]) * 0.5)
+            return F.tanh(F.sub(*map(stable.log, parts)) * 0.5)
     if above.op.key == "sinh" and below.op.key == "cosh":
         return F.tanh(above.args[0]) if stable.same(above.args[0], below.args[0]) else None
     over = None if _value(above) is not None else stable.log(above)
@@ -213,8 +213,8 @@ def _div(stable: Stable, above: Node, below: Node, *rest: Any) -> Node | None:
     if below.op.key == "sum" and above.op.key == "exp" and stable.same(above, below.args[0]):
         dims = below.args[1]
         dims = dims if isinstance(dims, tuple) else (dims,)
-        one = len(dims) == 1 and (dims[0] is not None or above.ndim == 1)
-        if one and (below.args[2] or above.ndim == 1 or dims[0] in (0, -above.ndim)):
+        single = len(dims) == 1 and (dims[0] is not None or above.ndim == 1)
+        if single and (below.args[2] or above.ndim == 1 or dims[0] in (0, -above.ndim)):
             return F.softmax(above.args[0], dims[0] or 0)
     return F.exp(over - under)
 

@@ -99,7 +99,7 @@ def test_the_command(cli) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "exit_code"),
     [
-        (["-e", "x = [1, 2]; loss = sum(logcumsumexp(x, 0))"], "E404", 3),
+        (["-e", "A = [[1, 2], [3, 5]]; loss = sum((A @ A) ** 2)", "--order", "2"], "E404", 3),
         (["-e", "x = 0.5\nfor i in range(500):\n    x = sin(x) * x\nloss = x"], "E505", 4),
         (["-e", "x = [1, 2]; y = x*2"], "E401", 3),
         (["demo.expr", "--wrt", "Q"], "E201", 3),
