@@ -172,6 +172,8 @@ def _masked_scattered(x, mask, source):
 
 @movement(
     _masked_scattered,
+    jax="np.where(mask, np.take(source, np.maximum(np.cumsum(np.broadcast_to(mask, shape)) - 1, 0))"
+    ".reshape(shape), input)",
     inplace=True,
     shape=_masked_shape,
     samples=[

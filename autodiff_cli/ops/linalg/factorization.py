@@ -273,8 +273,16 @@ def _to_factor(common, factor, upper):
     return -(factor @ common if upper else common @ factor)
 
 
+def _square_in_jax(upper):
+    """The matrix of which `L` is the factor."""
+    one, other = "np.triu(L)" if upper else "np.tril(L)", "np.swapaxes({}, -1, -2)"
+    one, other = (other.format(one), one) if upper else (one, other.format(one))
+    return f"{one} @ {other}"
+
+
 @opaque(
     _cholesky_inverse,
+    jax=lambda L, upper: f"np.linalg.inv({_square_in_jax(upper)})",
     eager=True,
     shape=lambda L, upper: with_info("cholesky_inverse", L)[0],
     vjp=lambda g, out, L, upper: (_to_factor(out @ g @ out, L, upper),),
@@ -289,6 +297,7 @@ def cholesky_inverse(L: Tensor, upper: bool = False):
 
 @opaque(
     lambda right, factor, upper: _from_factor(factor, right, upper),
+    jax=lambda B, L, upper: f"np.linalg.solve({_square_in_jax(upper)}, B)",
     shape=lambda B, L, upper: (system_shape("cholesky_solve", L, B, True), B.dtype),
     properties=COLUMNS,
     samples=[S(t(3, 2), lower(3)), S(t(2, 2, 1), upper(2), upper=True)],

@@ -64,6 +64,9 @@ def _pinv_shape(input, atol, rtol, hermitian):
 
 @opaque(
     _pinv,
+    jax=lambda input, atol, rtol, hermitian: (
+        "np.linalg.pinv(input)" if atol is rtol is None and not hermitian else ""
+    ),
     name="linalg.pinv",
     grad_fn="LinalgPinvBackward0",
     eager=True,

@@ -138,6 +138,34 @@ def _searched(x, tables):
     return index
 
 
+def _windows_in_jax(input, rules):
+    """The elements of each window, and their flat positions, a row for each window."""
+    n = len(rules)
+    sizes = input.shape[input.ndim - n :]
+    places, flat = [], 1
+    for i, (rule, size) in reversed(list(enumerate(zip(rules, sizes, strict=True)))):
+        at = taps(rule, size, input.dtype).at
+        shape = [1] * (2 * n)
+        shape[i], shape[n + i] = at.shape
+        places.insert(
+            0, f"np.array({at.tolist()}).reshape({tuple(shape)})" + f" * {flat}" * (i < n - 1)
+        )
+        flat *= size
+    out = math.prod(rule[1] for rule in rules)
+    positions = f"({' + '.join(places)}).reshape({out}, -1)"
+    lead = (*input.shape[: input.ndim - n], -1)
+    return f"np.take(input.reshape({lead}), {positions}, -1)", positions, out
+
+
+def _maximum_in_jax(input, rules):
+    return f"np.max({_windows_in_jax(input, rules)[0]}, -1).reshape(shape)"
+
+
+def _maximum_index_in_jax(input, rules):
+    windows, positions, out = _windows_in_jax(input, rules)
+    return f"{positions}[np.arange({out}), np.argmax({windows}, -1)].reshape(shape)"
+
+
 def _max_name(input, rules):
     if rules[0][0] == "adaptive":
         return f"AdaptiveMaxPool{len(rules)}DBackward0"
@@ -146,6 +174,7 @@ def _max_name(input, rules):
 
 @opaque(
     _maximum,
+    jax=_maximum_in_jax,
     public=False,
     grad_fn=_max_name,
     shape=lambda input, rules: (_pooled_shape(input, rules), input.dtype),
@@ -163,6 +192,7 @@ def max_windows(input: Tensor, rules: Any):
 
 @opaque(
     _maximum_index,
+    jax=_maximum_index_in_jax,
     public=False,
     properties=frozenset({"samplewise"}),
     shape=lambda input, rules: (_pooled_shape(input, rules), INT64),

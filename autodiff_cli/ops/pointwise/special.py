@@ -100,9 +100,9 @@ def _trigamma(x):
 
 
 def _digamma(x):
-    from scipy.special import psi
+    from scipy.special import digamma
 
-    out = psi(x)
+    out = digamma(x)
     return np.where(
         x == 0, np.copysign(np.inf, -x), np.where((x < 0) & (x == np.floor(x)), np.nan, out)
     ).astype(x.dtype)

@@ -72,6 +72,8 @@ def _recurrence(decay, input, dim):
 
 @opaque(
     _recurrence,
+    jax="jax.lax.associative_scan(lambda p, q: (p[0] * q[0], q[0] * p[1] + q[1]), "
+    "(decay, input), axis=dim)[1]",
     public=False,
     shape=lambda decay, input, dim: (input.shape, input.dtype),
     samples=[S(t(2, 3), t(2, 3), 1)],

@@ -131,6 +131,11 @@ def _selected(items, k):
 
 @opaque(
     _place_of,
+    jax=lambda input, k, dim: (
+        "np.take(np.argsort(input, dim, stable=True), np.array([k - 1]), dim)"
+        if input.shape
+        else ""
+    ),
     shape=lambda input, k, dim: (reduced_shape(input.shape, (dim,), True), INT64),
     samples=[S(t(5), 2, 0), S(t(2, 3), 1, 0), S(t(), 1, 0)],
     kink=lambda input, k, dim: F.gaps(input, dim),

@@ -466,6 +466,7 @@ def _blocks(tensors):
 
 @movement(
     _blocks,
+    jax="scipy.linalg.block_diag(*tensors)",
     method=False,
     shape=_block_shape,
     samples=[S(t(2, 2), t(1, 3)), S(t(2), t()), S(t(2, 2))],

@@ -134,6 +134,7 @@ def _overwritten(x, src, *rest):
 
 @movement(
     _overwritten,
+    jax="np.broadcast_to(src, input.shape).astype(input.dtype)",
     name="copy",
     inplace=True,
     grad_fn="CopyBackwards",
@@ -150,6 +151,7 @@ def copy_over(input: Tensor, src: Tensor, non_blocking: bool = False):
 
 @movement(
     _overwritten,
+    jax="np.broadcast_to(value, input.shape).astype(input.dtype)",
     public=False,
     grad_fn="FillBackward3",
     strides_rule=same_strides,

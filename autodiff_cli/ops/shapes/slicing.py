@@ -324,8 +324,25 @@ def _unfold_strides(strides, input, dimension, size, step):
     )
 
 
+def _unfolded_in_jax(input, dimension, size, step):
+    if not input.shape:
+        return "np.reshape(input, (1,))[:size]"
+    count = (input.shape[dimension] - size) // step + 1
+    places = f"np.arange({count})[:, None] * step + np.arange(size)"
+    return f"np.moveaxis(np.take(input, {places}, dimension), {dimension + 1}, -1)"
+
+
+def _folded_in_jax(g, shape, dimension, size, step):
+    if not shape:
+        return "np.sum(grad)"
+    places = f"np.arange({g.shape[dimension]})[:, None] * step + np.arange(size)"
+    windows = f"np.moveaxis(grad, -1, {dimension + 1})"
+    return f"np.zeros(shape, grad.dtype).at[{':, ' * dimension}{places}].add({windows})"
+
+
 @movement(
     _unfolded,
+    jax=_unfolded_in_jax,
     view=True,
     shape=_unfold_shape,
     strides_rule=_unfold_strides,
@@ -351,6 +368,7 @@ def _folded(g, shape, dimension, size, step):
 
 @movement(
     _folded,
+    jax=_folded_in_jax,
     public=False,
     shape=lambda g, shape, dimension, size, step: (shape, g.dtype),
     vjp=lambda gg, out, g, shape, dimension, size, step: F.unfold(gg, dimension, size, step),
@@ -373,8 +391,17 @@ def _strided(x, size, stride, offset, within=None):
     return np.ndarray(size, x.dtype, np.ascontiguousarray(x), offset * x.itemsize, steps)
 
 
+def _strided_in_jax(input, size, stride, offset, within=None):
+    places = [str(offset)]
+    for axis, (n, step) in enumerate(zip(size, stride, strict=True)):
+        shape = [n if i == axis else 1 for i in range(len(size))]
+        places.append(f"np.arange({n}).reshape({shape}) * {step}")
+    return f"np.ravel(input)[{' + '.join(places)}]"
+
+
 @movement(
     _strided,
+    jax=_strided_in_jax,
     key="as_strided",
     public=False,
     view=True,
