@@ -17,6 +17,7 @@ from autodiff_cli.session import Options
 from autodiff_cli.source import Source
 
 from .test_output import PROGRAMS
+from .test_textbook import typeset
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "explained.json"
 RECORDED: dict[str, Any] = json.loads(FIXTURE.read_text("utf-8")) if FIXTURE.exists() else {}
@@ -173,6 +174,23 @@ def compared(name: str, found: Any) -> None:
         rows = (f"{json.dumps(key)}: {json.dumps(RECORDED[key])}" for key in sorted(RECORDED))
         FIXTURE.write_text("{\n" + ",\n".join(rows) + "\n}\n", "utf-8")
     assert found == RECORDED.get(name)
+
+
+def formulas_in_latex() -> list[str]:
+    """Of every derivative that is recorded, and of its named parts."""
+    found = []
+    for name, rows in RECORDED.items():
+        if name.startswith("derive ") and "--steps" not in name and type(rows) is list:
+            for _, _, latex, *rest in rows:
+                found += [latex, *(part[2] for part in rest if type(part) is list)]
+    return found
+
+
+def test_mathtext_compiles_what_is_recorded() -> None:
+    found = formulas_in_latex()
+    assert len(found) > 200
+    for latex in found:
+        typeset(latex)
 
 
 @pytest.mark.parametrize("raw", [False, True], ids=["", "raw"])

@@ -67,6 +67,16 @@ CASES = [
 ]
 OPERATORS = re.compile(r"\*\*|[-+*/@<>]|\.T\b|\w+\(|\w\[|\]\[")
 
+LACKING = (r"\texttt", r"\begin{cases}")  # commands of LaTeX that mathtext has not
+MATHTEXT = MathTextParser("agg")
+
+
+def typeset(latex: str) -> None:
+    """Compile a formula by mathtext where it has the commands; it has one sign for both sides of a
+    norm."""
+    if not any(command in latex for command in LACKING):
+        MATHTEXT.parse(f"${re.sub(r'[lr]Vert', 'Vert', latex)}$")
+
 
 def cost_of(text: str) -> int:
     """The operators, calls and subscripts of a formula; a minus before a number is a part of it."""
@@ -102,6 +112,8 @@ def shortest(loss: str, wrt: str, formula: str, order: int) -> None:
     assert d.cost <= 1.5 * cost_of(formula) + 1, d.text
     assert d.latex.count("{") - d.latex.count(r"\{") == d.latex.count("}") - d.latex.count(r"\}")
     assert d.latex.count(r"\left") == d.latex.count(r"\right")
+    for latex in (d.latex, d.wrt_latex, *(part for _, _, part in d.lets)):
+        typeset(latex)
 
 
 @pytest.mark.parametrize(("order", "wrt", "loss", "formula"), CASES)
@@ -168,7 +180,7 @@ def test_names_in_latex() -> None:
     (d, *_) = derived(text, "日本,σ日,naïve").derivatives
     latex = r"2 {\mathrm{\sigma}\text{日}} \text{日本} \odot \text{naïve}"
     assert (d.wrt_latex, d.latex) == (r"\text{日本}", latex)
-    MathTextParser("agg").parse(f"${latex}$")
+    typeset(latex)
     assert escaped("π·`") == r"$\pi$$\cdot$`"
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import subprocess
 
+from tests.explain.test_recorded import formulas_in_latex
 from tests.explain.test_textbook import CASES, DATA, derived
 
 SCRIPT = """
@@ -21,8 +22,8 @@ for (const text of JSON.parse(require("fs").readFileSync(0, "utf8")))
 
 
 def formulas() -> list[str]:
-    """The LaTeX of all derivatives of the cases, with their named parts."""
-    found = []
+    """The LaTeX of all derivatives: of the cases, and of those that are recorded."""
+    found = formulas_in_latex()
     for order, wrt, loss, _ in CASES:
         for d in derived(f"{DATA}loss = {loss}\n", wrt, int(order)).derivatives:
             found += [d.latex, *(part for _, _, part in d.lets)]

@@ -324,20 +324,25 @@ def _unfold_strides(strides, input, dimension, size, step):
     )
 
 
+def _windows_in_jax(shape, dimension, size, step):
+    """The shape of what windows are taken of, that of all windows, and the places of their rows."""
+    whole = (*shape, 1)[: max(len(shape), 1)]
+    count = (whole[dimension] - size) // step + 1
+    windows = (*whole[:dimension], count, *whole[dimension + 1 :], size)
+    return whole, windows, f"np.arange({count})[:, None] * step + np.arange(size)"
+
+
 def _unfolded_in_jax(input, dimension, size, step):
-    if not input.shape:
-        return "np.reshape(input, (1,))[:size]"
-    count = (input.shape[dimension] - size) // step + 1
-    places = f"np.arange({count})[:, None] * step + np.arange(size)"
-    return f"np.moveaxis(np.take(input, {places}, dimension), {dimension + 1}, -1)"
+    whole, _, places = _windows_in_jax(input.shape, dimension, size, step)
+    taken = f"np.take(input.reshape({whole}), {places}, dimension)"
+    return f"np.moveaxis({taken}, {dimension + 1}, -1).reshape(shape)"
 
 
 def _folded_in_jax(g, shape, dimension, size, step):
-    if not shape:
-        return "np.sum(grad)"
-    places = f"np.arange({g.shape[dimension]})[:, None] * step + np.arange(size)"
-    windows = f"np.moveaxis(grad, -1, {dimension + 1})"
-    return f"np.zeros(shape, grad.dtype).at[{':, ' * dimension}{places}].add({windows})"
+    whole, windows, places = _windows_in_jax(shape, dimension, size, step)
+    rows = f"np.moveaxis(grad.reshape({windows}), -1, {dimension + 1})"
+    zeros = f"np.zeros({whole}, grad.dtype)"
+    return f"{zeros}.at[{':, ' * dimension}{places}].add({rows}).reshape(shape)"
 
 
 @movement(
