@@ -142,7 +142,8 @@ def _windows_in_jax(input, rules):
     """The elements of each window, and their flat positions, a row for each window."""
     n = len(rules)
     sizes = input.shape[input.ndim - n :]
-    places, flat = [], 1
+    places: list[str] = []
+    flat = 1
     for i, (rule, size) in reversed(list(enumerate(zip(rules, sizes, strict=True)))):
         at = taps(rule, size, input.dtype).at
         shape = [1] * (2 * n)
