@@ -30,7 +30,7 @@ class Source:
     __slots__ = ("_has", "_starts", "before", "name", "text")
 
     def __init__(self, text: str, name: str = "<expr>", before: int = 0):
-        self.before = before
+        self.before: int = before
         self.name: str = name
         self.text: str = text
         self._starts: list[int] | None = None
