@@ -67,11 +67,32 @@ class Program:
     def report(self) -> Report:
         return self.run(self.source)
 
+    def above(self, error: AutodiffError) -> Source:
+        """The lines above an error of this text."""
+        here = error.span is not None and error.span.source.text == self.source.text
+        line = error.span.line if here and error.span else 1
+        return Source(self.source.text[: self.source.starts[line - 1]], self.source.name)
+
+    @cached_property
+    def known(self) -> Report:
+        """What can be shown: of a program that fails what was there above that line."""
+        error = self.report.error
+        return self.run(self.above(error)) if error else self.report
+
+    @cached_property
+    def readable(self) -> Source:
+        """The text, or what is above the line that does not parse."""
+        try:
+            parse(self.source)
+        except AutodiffError as error:
+            return self.above(error)
+        return self.source
+
     @cached_property
     def places(self) -> list[Place]:
-        """Where names stand, in order; none in a text that does not parse."""
+        """Where names stand, in order, as far as the text parses."""
         try:
-            return sorted(places(parse(self.source)), key=lambda place: place.span.start)
+            return sorted(places(parse(self.readable)), key=lambda place: place.span.start)
         except AutodiffError:
             return []
 
@@ -96,7 +117,7 @@ class Program:
 
     def range(self, span: Span | None) -> lsp.Range:
         """The range of a span of this text; of another, or none, the first line."""
-        if span is None or span.source.text != self.source.text:
+        if span is None or not self.source.text.startswith(span.source.text):
             return lsp.Range(self.position(0), self.position(len(self.source.line(1))))
         return lsp.Range(self.position(span.start), self.position(span.end))
 
@@ -141,13 +162,13 @@ class Program:
         """Value and gradient of a name of the program, or the page of an operation."""
         here, at = self.here(params), self.offset(params)
         name = here.span.text if here and here.outermost else ""
-        if record := self.report.tensors.get(name):
+        if record := self.known.tensors.get(name):
             made = f"<{record.grad_fn}>" if record.grad_fn else "leaf" * record.requires_grad
             lines = [f"{name}  {format_shape(record.shape)} {record.dtype} {made}"]
             lines += cell_lines(record.value, LOOK)
             lines += gradient_block(name, record.grad, LOOK) if record.requires_grad else []
-        elif name in self.report.scalars:
-            lines = [f"{name} = {self.report.scalars[name]}"]
+        elif name in self.known.scalars:
+            lines = [f"{name} = {self.known.scalars[name]}"]
         else:
             words = _DOTTED.finditer(self.source.text)
             word = next((m[0] for m in words if m.start() <= at <= m.end()), "")
@@ -165,7 +186,8 @@ class Program:
     def renamed(self, params: lsp.RenameParams) -> lsp.WorkspaceEdit:
         """Another name for a variable, where the program does the same with it."""
         name = params.new_name
-        spans = [place.span for place in self.same(params)]
+        whole = self.readable is self.source
+        spans = [place.span for place in self.same(params) if whole]
         edits = [Edit(span.start, span.end, name) for span in spans]
         if not edits or any(place.span.text == name for place in self.places):
             raise JsonRpcInvalidParams(f"{name} is taken" if edits else "no variable stands here")
@@ -180,7 +202,7 @@ class Program:
             place.meant[1]: place.span for place in self.places if place.binds * place.outermost
         }
         found = []
-        for name, record in self.report.named.items():
+        for name, record in self.known.named.items():
             if span := last.get(name):
                 shape = f": {format_shape(record.shape)}"
                 found.append(lsp.InlayHint(self.position(span.end), shape))

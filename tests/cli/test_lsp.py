@@ -178,6 +178,20 @@ def test_values_gradients_and_pages_are_shown(tmp_path: Path) -> None:
             (1, 1, ": (2, 2)"), (1, 20, "  A.grad = [[7, 10], [13, 16]]"),
             (2, 1, ": (2, 2)"), (2, 20, "  B.grad = [[1, 2], [3, 4]]"), (3, 4, ": ()"),
         ]  # fmt: skip
+        for line, code in (("y = A @ [1, 2, 3]\n", "E301"), ("y = A @ (\n", "E101")):
+            (found,) = await editor.type(
+                "n = len([1, 2, 3])\n" + DEMO + line
+            )  # what is above stays known
+            assert found.code == code
+            assert "A.grad  [[ 7, 10],\n         [13, 16]]" in await shown(3, 12)
+            assert "n = 3" in await shown(0, 0)
+            question = editor.params(lsp.DefinitionParams, 3, 12)
+            place = await editor.client.text_document_definition_async(question)
+            assert isinstance(place, lsp.Location) and place.range.start == lsp.Position(1, 0)
+            again = await editor.client.text_document_inlay_hint_async(
+                lsp.InlayHintParams(document, lines)
+            )
+            assert [(h.position.line, h.position.character, h.label) for h in again or ()] == told
 
     edit(work, tmp_path)
 
