@@ -12,6 +12,8 @@ def crashed(error: BaseException, show: Callable[[str], None] | None = None) -> 
     """E900 for an exception nobody expected; its traceback is saved, and `--debug` shows it."""
     import traceback
 
+    if isinstance(error.__cause__, KeyboardInterrupt):
+        raise error.__cause__  # in `__set_name__`: Python before 3.12 hides it in a RuntimeError
     if isinstance(error, ModuleNotFoundError) and error.name:
         return fault("E203 package-missing", error.name.partition(".")[0])
     text = "".join(traceback.format_exception(error))

@@ -74,7 +74,11 @@ def dispatched(words: list[str], environment: Environment | None) -> int:
     except Exception as error:
         from ..crash import crashed
 
-        env.diagnose(crashed(error, env.note if "--debug" in words else None).diagnostic)
+        try:
+            failure = crashed(error, env.note if "--debug" in words else None)
+        except KeyboardInterrupt:
+            return _interrupted(env)
+        env.diagnose(failure.diagnostic)
         return Exit.INTERNAL
     finally:
         Shown.escapes = False

@@ -131,6 +131,18 @@ def test_a_fault_before_a_command(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> 
     assert "Traceback" not in said.err and "Traceback" in cli("run", "demo.expr", "--debug").err
 
 
+def test_an_interrupt_that_python_hides(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before 3.12 one that strikes in `__set_name__` is the cause of a RuntimeError."""
+
+    def struck(*_: object) -> None:
+        raise RuntimeError("Error calling __set_name__") from KeyboardInterrupt()
+
+    for place in ("language.program.running.run_program", "cli.dispatch.load_command"):
+        with monkeypatch.context() as patched:
+            patched.setattr(f"autodiff_cli.{place}", struck)
+            assert cli("run", "demo.expr") == (130, "", "interrupted\n")
+
+
 def test_one_value_that_is_used_often(cli: Cli) -> None:
     text = f"a = 1.5\nb = a * 2\nloss = sum(stack([{', '.join(['b'] * 70)}]))\n"
     rows = cli("run", "-", "--only", "graph", stdin=text).out.splitlines()[1:]

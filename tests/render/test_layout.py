@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
 from collections.abc import Callable
 from itertools import combinations, pairwise
+from pathlib import Path
 
 import pytest
 
 from autodiff_cli.render.pictures.layout import Box, Layout, Size, layout
 
+RECORDED = Path(__file__).parents[1] / "fixtures" / "layouts.json"
 Graph = tuple[int, list[tuple[int, int]]]
 
 
@@ -135,3 +139,24 @@ def test_trees_have_no_crossings() -> None:
 
 def test_the_same_graph_has_the_same_layout() -> None:
     assert laid_out(mixed, 60, True, "BT")[1] == laid_out(mixed, 60, True, "BT")[1]
+
+
+@pytest.mark.parametrize("direction", ["BT", "LR"])
+@pytest.mark.parametrize("labels", [False, True], ids=["plain", "labels"])
+@pytest.mark.parametrize("make", [layers, shared, leaves, mixed])
+def test_places_as_recorded(
+    make: Callable[[int], Graph], labels: bool, direction: str, request: pytest.FixtureRequest
+) -> None:
+    """Every corner and turn is where it was (`RECORD_SAID=1` records it): what looks good was
+    decided by looking at pictures."""
+    _, found = laid_out(make, 25, labels, direction)
+    turns = [[x for point in route.points for x in point] for route in found.routes]
+    tags = [route.label or () for route in found.routes]
+    places = [found.size, *found.boxes, *tags, *turns]
+    said = " ".join(",".join(f"{x:.1f}" for x in place) for place in places)
+    recorded = json.loads(RECORDED.read_text("utf-8")) if RECORDED.exists() else {}
+    name = request.node.name
+    if os.environ.get("RECORD_SAID"):
+        recorded[name] = said
+        RECORDED.write_text(json.dumps(recorded, indent=0, sort_keys=True) + "\n", "utf-8")
+    assert said == recorded[name]

@@ -192,9 +192,8 @@ def embedding_bag(
         )
     rows = value_of(input).reshape(-1)
     count = weight.shape[0]
-    if rows.size and (rows.min() < 0 or rows.max() >= count):
-        wrong = rows.min() if rows.min() < 0 else rows.max()
-        raise fault("E305 index-out-range-rows", wrong, count, count - 1)
+    for at in np.flatnonzero((rows < 0) | (rows >= count)):
+        raise fault("E305 index-out-range-rows", rows[at], count, count - 1, at)
     if len(input.shape) == 2:
         if offsets is not None or input.shape[1] == 0:
             raise fault("E308 embedding_bag-indices-takes-no", input)

@@ -28,8 +28,8 @@ def _class_targets(name, input, target, weight, ignore_index):
         )
     want = shape[:1] + shape[2:] if len(shape) > 1 else ()
     if target.shape != want:
-        if len(shape) > 1 and shape[:1] == target.shape[:1] and target.ndim == 2 == len(shape):
-            raise fault("E308 class-targets-several", name, shape, want, target)
+        if len(shape) > 1 and shape[:1] == target.shape[:1]:
+            raise fault("E308 class-targets-several", name, shape, want, target, len(shape))
         raise fault("E308 class-targets", name, shape, want, target)
     if target.dtype.name not in ("int64", "uint8"):
         raise fault("E307 needs-class-numbers-int64", name, target)
