@@ -75,10 +75,10 @@ def dispatched(words: list[str], environment: Environment | None) -> int:
         from ..crash import crashed
 
         try:
-            failure = crashed(error, env.note if "--debug" in words else None)
+            found = crashed(error, env.note if "--debug" in words else None)
         except KeyboardInterrupt:
             return _interrupted(env)
-        env.diagnose(failure.diagnostic)
+        env.diagnose(found.diagnostic)
         return Exit.INTERNAL
     finally:
         Shown.escapes = False
