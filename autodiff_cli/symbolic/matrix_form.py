@@ -214,7 +214,9 @@ class Printer(AtomPrinter):
                 rest = tuple(f for f in product if f.atom != side)
                 sides.setdefault(side, []).append((rest, value))
             yes, no = (
-                self.side(self.algebra.made([(v, p) for p, v in sides[x]], sum_.shape))
+                self.side(
+                    self._unstretched(self.algebra.made([(v, p) for p, v in sides[x]], sum_.shape))
+                )
                 for x in (number, other)
             )
             gate: Any = self.atom(number).shown

@@ -300,6 +300,12 @@ class Reader:
             factor, atom, value = one
             if atom.function == "relu" and value > 0 and factor.power == 1:
                 left = atom.parts[0]
+        apart = self.algebra.added(left, self.algebra.scaled(right, -1.0))
+        if 1 < len(apart.terms) < len(left.terms) + len(right.terms) - 1:  # much is on both sides
+            left, right = (
+                Sum(tuple((p, abs(v)) for p, v in apart.terms if (v > 0) is side), left.shape)
+                for side in (True, False)
+            )
         return self.algebra.applied("gate", key, (left, right), left.shape)
 
     def opposite(self, gate: Sum) -> Sum:
