@@ -24,7 +24,7 @@ from .masks import count as picked_count
 from .masks import lifted, lowered
 from .matrices import MATRICES
 from .places import PLACES, counts, result_of, rows_by
-from .shorter import softened
+from .shorter import opened, softened
 from .terms import OPERAND, At, Label, NoFormula, Sum, is_summed, number_of
 from .windows import WINDOWS
 
@@ -300,8 +300,10 @@ class Reader:
             factor, atom, value = one
             if atom.function == "relu" and value > 0 and factor.power == 1:
                 left = atom.parts[0]
-        apart = self.algebra.added(left, self.algebra.scaled(right, -1.0))
-        if 1 < len(apart.terms) < len(left.terms) + len(right.terms) - 1:  # much is on both sides
+        algebra = self.algebra
+        apart = algebra.added(left, algebra.scaled(right, -1.0))
+        apart, *both = (opened(algebra, x) or x for x in (apart, left, right))
+        if 1 < len(apart.terms) < sum(len(x.terms) for x in both) - 1:  # much is on both sides
             left, right = (
                 Sum(tuple((p, abs(v)) for p, v in apart.terms if (v > 0) is side), left.shape)
                 for side in (True, False)
