@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from inspect import signature
 from os import PathLike
-from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -21,14 +20,14 @@ PLAIN: dict[Any, tuple[str, tuple[Any, ...]]] = {
     int: ("a whole number", (int, np.integer)),
     float: ("a number", (int, float, np.integer, np.floating)),
     str: ("text", (str,)),
-    Path: ("a path", (str, PathLike)),
+    PathLike: ("a path", (str, PathLike)),
 }
 
 
 @cache
 def hints(kind: type) -> dict[str, Any]:
     """The fields of a class with what they are annotated with."""
-    return get_type_hints(kind, None, {"Path": Path})
+    return get_type_hints(kind, None, {"Path": PathLike})  # nobody who gives none waits for pathlib
 
 
 def checked(function: str, kind: type, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -38,6 +37,8 @@ def checked(function: str, kind: type, given: Mapping[str, Any]) -> dict[str, An
     Raises:
         AutodiffError: E205 for a name that is no option, or a value that is none of its.
     """
+    if not given:
+        return {}
     known = hints(kind)
     for name in given:
         if name not in known:
@@ -82,6 +83,10 @@ def _fitted(hint: Any, value: Any) -> Any:
     known = hint in PLAIN and isinstance(value, PLAIN[hint][1])
     if not known or (isinstance(value, bool) and hint is not bool):
         raise TypeError
+    if hint is PathLike:
+        from pathlib import Path
+
+        return Path(value)
     return value if hint is float else hint(value)
 
 
