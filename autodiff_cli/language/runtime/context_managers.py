@@ -16,7 +16,7 @@ from ..values.housekeeping import ended
 from ..values.iterators import Lazy
 from ..values.operations import truth
 from ..values.user_classes import special
-from ..values.values import Callee, GradMode, Handle, Method, Scope, UserFunction, switch
+from ..values.values import Callee, Device, GradMode, Handle, Method, Scope, UserFunction, switch
 from .assignment import compile_target
 from .expressions import Context, compile_expression
 from .statements import RunStatement, Steps, as_steps, at_once, compile_block
@@ -94,7 +94,7 @@ def enter_manager(value: Any, entered: Entered) -> Any:
             recorded = value.before.pop()
         entered.exits.append(lambda error: switch(recorded, inference))
         return None
-    if isinstance(value, Manager | Handle):
+    if isinstance(value, Manager | Handle | Device):
         result = value.enter()
         entered.exits.append(value.leave)
         return result

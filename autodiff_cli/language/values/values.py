@@ -15,6 +15,7 @@ from ...errors import AutodiffError, fail
 from ...graph.dtypes import BOOL, DTYPES, FLOAT64, INT64
 from ...graph.node import Node
 from ...graph.op import CAST, LEAF, OUTPUT, Op
+from ...graph.params import check_device
 from ...graph.state import STATE
 from ...source import Span
 from .providers import from_above
@@ -356,6 +357,14 @@ class Device(Value):
 
     def describe_text(self) -> str:
         return self.where
+
+    def enter(self) -> Device:
+        """Where tensors are made in a `with` block."""
+        check_device(self)
+        return self
+
+    def leave(self, error: AutodiffError | None) -> bool:
+        return False
 
 
 CPU = Device("cpu")
