@@ -22,10 +22,12 @@ from autodiff_cli.autograd import reverse
 from autodiff_cli.explain.derive import Derived, derive_source
 from autodiff_cli.explain.export import Exported
 from autodiff_cli.explain.model import Request
+from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.op import constant
 from autodiff_cli.graph.registry import F
 from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
+from autodiff_cli.transform.simplify import representatives
 
 from ..recorded import cases as recorded
 from ..table import Case, apply, arrays_of, cases, nodes_of, weights
@@ -308,6 +310,18 @@ def test_other_libraries_run_what_is_written(to: str) -> None:
         assert not new, "run them there: python -m tests.oracles.exports"
     for code in filter(None, new.values()):
         result_of(code)
+
+
+def test_equal_nodes_are_one_however_they_were_applied() -> None:
+    """The first application in a process is bound in full and has operands in a tuple of its own;
+    what a program is written as does not depend on what ran before."""
+    x, y = constant(np.ones(3)), constant(np.zeros(3))
+    short = F.sub(x, y)
+    bound = Node(short.op, (x, y), (x, y), (3,), short.dtype)
+    other = F.sub(y, x)
+    assert bound.inputs is not bound.args
+    chosen, computed = representatives([short, bound, other])
+    assert chosen[bound] is short and computed == [short, other]
 
 
 def test_what_has_no_loss_is_said() -> None:
