@@ -324,6 +324,16 @@ def test_equal_nodes_are_one_however_they_were_applied() -> None:
     assert chosen[bound] is short and computed == [short, other]
 
 
+def test_changes_through_views_are_written() -> None:
+    text = "import torch\nx = torch.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)\ny = x * 2\n"
+    text += "y[1:3] *= x[0]\ny.view(2, 2).diagonal().add_(x[1])\ny[x.detach() > 3.5] = 0.0\n"
+    text += "y.unfold(0, 2, 2).mul_(3)\ny.sum().backward()\n"
+    names = result_of(exported(text).code)
+    found, gradients = names["loss_and_gradients"](np.array([1.0, 2.0, 3.0, 4.0]))
+    # 3 * (2 * a + b + 2 * b * a + 2 * c * a), the last number is put to 0
+    assert found == 3 * (2 + 2 + 4 + 6) and gradients["x"].tolist() == [36, 9, 6, 0]
+
+
 def test_what_has_no_loss_is_said() -> None:
     error = exported("x = const([1, 2])", name="a.expr").error
     assert error is not None and error.code == "E402"

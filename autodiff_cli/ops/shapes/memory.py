@@ -84,7 +84,7 @@ def _copy_slices(base, value, step):
     out = np.array(base, copy=True, order="C")
     place = op.kernel(out, *rest)
     place = place if index < 0 else place[index]
-    if np.may_share_memory(place, out) and op.key != "unfold":
+    if place is out or place.base is out:  # sliding windows cannot be made writeable
         place.flags.writeable = True  # NumPy protects diagonals; `out` is ours
         place[...] = value
         return out
