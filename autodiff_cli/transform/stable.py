@@ -13,7 +13,7 @@ from typing import Any
 
 from ..graph.kinds import Kind
 from ..graph.node import Node
-from ..graph.op import CAST, CONSTANT, OUTPUT, Op, cast, number, output, value_of
+from ..graph.op import CAST, CONSTANT, LEAF, OUTPUT, Op, cast, number, output, value_of
 from ..graph.registry import F
 from ..graph.state import grad_mode
 from ..graph.walk import bottom_up, walk
@@ -45,6 +45,8 @@ class Stable:
 
     def _made(self, node: Node) -> Node:
         rule = RULES.get(node.op.key)
+        if node.op is LEAF:  # what it is made of is cut off
+            return node
         if rule is None and all(self.known[part] is part for part in node.inputs):
             return node
         with grad_mode(node.requires_grad):

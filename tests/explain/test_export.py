@@ -334,6 +334,17 @@ def test_changes_through_views_are_written() -> None:
     assert found == 3 * (2 + 2 + 4 + 6) and gradients["x"].tolist() == [36, 9, 6, 0]
 
 
+def test_parameters_that_were_updated_are_inputs() -> None:
+    """The step before made them by what is written in stable functions here."""
+    text = "import torch\nx = torch.tensor([0.5, -1.0], requires_grad=True)\nfor i in range(2):\n"
+    text += "    w = torch.softmax(x, 0)\n    loss = (w * torch.log(w)).sum()\n"
+    text += "    (g,) = torch.autograd.grad(loss, x)\n    with torch.no_grad():\n        x -= g\n"
+    found, gradients = result_of(exported(text).code)["loss_and_gradients"](np.array([0.5, -1.0]))
+    w = softmax([0.5, -1.0])
+    np.testing.assert_allclose(found, (w * np.log(w)).sum(), 1e-12)
+    np.testing.assert_allclose(gradients["x"], w * (np.log(w) - found), 1e-12)
+
+
 def test_what_has_no_loss_is_said() -> None:
     error = exported("x = const([1, 2])", name="a.expr").error
     assert error is not None and error.code == "E402"
