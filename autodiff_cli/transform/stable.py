@@ -45,16 +45,15 @@ class Stable:
 
     def _made(self, node: Node) -> Node:
         rule = RULES.get(node.op.key)
-        if node.op is LEAF:  # what it is made of is cut off
-            return node
-        if rule is None and all(self.known[part] is part for part in node.inputs):
+        kept = all(self.known[part] is part for part in node.inputs)
+        if node.op is LEAF or (rule is None and kept):  # what a leaf was made of is cut off
             return node
         with grad_mode(node.requires_grad):
             found: Any
             args = [_mapped(value, self.known) for value in node.args]
             found = None if rule is None else rule(self, *args)
             if found is None or found.shape != node.shape:
-                if all(self.known[part] is part for part in node.inputs):
+                if kept:
                     return node
                 kinds: dict[Op, Callable[..., Node]] = {OUTPUT: output, CAST: cast}
                 found = kinds[node.op](*args) if node.op in kinds else node.op.apply(args)
