@@ -1,7 +1,8 @@
 """Diagnostics as plain data: what went wrong, where, and what to type instead.
 
 Nothing here prints. Messages that take more than a line of code stand in `faults.txt`: blocks of a
-code with a title, the message, and lines for `help`, `note`, `label` and `raises`. What PyTorch or
+code with a title, the message, and lines for `help`, `note`, `label`, `raises` and `named`, the
+message with the name of a tensor, `it`. What PyTorch or
 Python say there stands in lines `said`, of which the first counts whose conditions hold: `said
 IndexError if name=argmax|argmin: {name}(): ...`. Codes are never reused; the first digit is the
 phase (1 text, 2 names, 3 shapes and dtypes, 4 graph, 5 evaluation, 6 checks, 7 data files, 9
@@ -228,7 +229,7 @@ def worded(which: str) -> tuple[str, list[tuple[str, str]], list[str], list[Word
         else:
             lines.append((part, text))
             fields += _blanks(text)
-    names = dict.fromkeys(re.split(r"[.:\[]", field)[0] for field in fields)
+    names = dict.fromkeys(re.split(r"[.:\[]", field)[0] for field in fields if field != "it")
     return message, lines, list(names), words
 
 
@@ -249,6 +250,8 @@ def fault(
     named.update(zip(rest, facts, strict=True))
     parts: dict[str, list[str]] = {"help": [], "note": [], "raises": [], "label": []}
     for part, text in lines:
+        if part == "named":
+            continue
         filled = _filled(text, named)
         parts[part].append(filled if text.startswith("PyTorch: ") else _singular(filled))
     error = fail(
@@ -263,6 +266,13 @@ def fault(
     )
     error.which, error.facts, error.words = which, named, words
     return error
+
+
+def named_message(error: AutodiffError, name: str) -> str:
+    """The message with the name of the tensor it is about, where `faults.txt` has words for it."""
+    lines = worded(error.which)[1] if error.which else ()
+    found = next((text for part, text in lines if part == "named"), "")
+    return _filled(found, {**error.facts, "it": name})
 
 
 @cache

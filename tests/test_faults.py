@@ -55,7 +55,7 @@ def test_form() -> None:
         message, rest, names, words = worded(which)
         assert "E" + which[1:4] in kinds() and which[4] == " ", which
         assert not message.endswith(".")
-        assert {what for what, _ in rest} <= {"help", "note", "label", "raises"}
+        assert {what for what, _ in rest} <= {"help", "note", "label", "raises", "named"}
         facts = [re.split(r"[.:]", fact)[0] for _, _, when in words for fact, _ in when]
         assert set(facts) <= set(names), which
         assert all(not kind or kind in EXCEPTIONS for _, kind, _ in words), which

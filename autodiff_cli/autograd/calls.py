@@ -132,6 +132,12 @@ def does_not_fit(name: str, problems: list[tuple[Op, BindError]]) -> AutodiffErr
     else:
         failure = fault("E205 error", name, error, listed)
     failure.position = op.index.get(error.argument, -1)
+    error.names = list(problems[0][0].index)
+    failure.facts = {
+        **failure.facts,
+        "error": error,
+        "signatures": [o.signature() for o, _ in problems],
+    }
     return failure
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import Label, fail, fault
+from ..errors import Label, fault
 from ..graph.node import Node
 from ..graph.op import LEAF, cast
 from ..graph.registry import F
@@ -25,13 +25,7 @@ def _seed(tensor: Tensor, gradient: Tensor | None, what: str, at: int) -> tuple[
         labels, help = reasons(node)
         if node.span is not None and not labels:
             labels = (Label(node.span, "built only from constants"),)
-        raise fail(
-            "E402",
-            f"{what} does not require grad: it does not depend on any tensor that requires grad",
-            labels=labels,
-            help=help,
-            said="element 0 of tensors does not require grad and does not have a grad_fn",
-        )
+        raise fault("E402 built-from-constants", what, help, labels=labels)
     if gradient is None:
         if node.numel != 1:
             raise fault("E401 single-number", what, tuple(node.shape), node)

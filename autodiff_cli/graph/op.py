@@ -19,7 +19,7 @@ from .declared import Declared
 from .dtypes import BOOL, FLOAT16, FLOAT32, INT64, result_dtype
 from .kinds import Kind, Promote
 from .node import Node, Shape
-from .params import REQUIRED, BindError, Missing
+from .params import REQUIRED, BindError
 from .shapes import broadcast_shapes
 from .sizes import ENDLESS, FITTING, MAX_DIMS, check_size, too_many_dims
 from .state import STATE
@@ -60,10 +60,7 @@ class Op(Declared):
             args = (*args[:variadic], tuple(args[variadic:]))
             n = len(args)
         if n > self.positional:
-            count = self.positional
-            plural = "" if count == 1 else "s"
-            words = f"takes {count} positional argument{plural} but {n} were given"
-            raise BindError(words, said=words)
+            raise params.too_many(self.positional, self.positional, n, "positional ")
         bound: list[Any] = [*args, *self.defaults[n:]]
         if kwargs:
             index = self.index
@@ -73,11 +70,9 @@ class Op(Declared):
                     alias = NUMPY_KEYWORDS.get(name, "")
                     at = index.get(alias)
                     if at is None or alias in kwargs:
-                        words = "got an unexpected keyword argument"
-                        raise BindError(f"{words} `{name}`", name, f"{words} '{name}'")
+                        raise params.unknown_keyword(name)
                 if at < n:
-                    said = f"got multiple values for argument '{name}'"
-                    raise BindError(f"got several values for argument `{name}`", name, said)
+                    raise params.given_twice(name)
                 bound[at] = value
         first: Node | None = None
         for i, param in enumerate(self.params):
@@ -90,8 +85,7 @@ class Op(Declared):
             if value is None and param.annotation == "AllDims":
                 value = () if i < n or not kwargs.keys().isdisjoint(("dim", "axis")) else None
             if value is REQUIRED:
-                said = f"missing 1 required positional argument: '{param.name}'"
-                raise Missing(f"misses its argument `{param.name}`", param.name, said)
+                raise params.missing([param.name])
             bound[i] = value = param.convert(value, first)
             if first is None and param.tensorial and value is not None:
                 first = (value[0] if value else None) if type(value) is tuple else value

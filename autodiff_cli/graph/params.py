@@ -21,7 +21,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,14 @@ REQUIRED = _Required()
 class BindError(Exception):
     """Arguments do not fit a signature; another overload may fit. `argument` is the name meant,
     `said` what Python says behind the name of the function; of a value of the wrong kind `wants` is
-    the right one, `value` what it is, `given` Python's name of that."""
+    the right one, `value` what it is, `given` Python's name of that, `text` itself where it is one.
+    `unknown`: no parameter has the name; `extra`: how many arguments are too many; `names` are of
+    the parameters, where they are known."""
+
+    unknown = False
+    extra = 0
+    text = ""
+    names: Sequence[str] = ()
 
     def __init__(self, message: str, argument: str = "", said: str = "", wants: str = ""):
         super().__init__(message)
@@ -54,6 +61,12 @@ class BindError(Exception):
         self.said = said
         self.wants = wants
         self.value = self.given = ""
+
+    @property
+    def takes(self) -> str:
+        """The names of the parameters as keywords, in words."""
+        *first, last = (f"{name}=" for name in self.names)
+        return f"{', '.join(first)} and {last}"
 
 
 class Missing(BindError):
@@ -64,7 +77,46 @@ def unfit(wants: str, value: Any) -> BindError:
     """The failure of a value that is not what is wanted."""
     error = BindError(f"must be {wants}, not {shown(value)}", wants=wants)
     error.value, error.given = shown(value), type_name(value)
+    error.text = value if isinstance(value, str) else ""
     return error
+
+
+def unknown_keyword(name: str, names: Sequence[str] = ()) -> BindError:
+    """The failure of a keyword that none of the parameters `names` has."""
+    words = "got an unexpected keyword argument"
+    error = BindError(f"{words} `{name}`", name, f"{words} '{name}'")
+    error.unknown, error.names = True, names
+    return error
+
+
+def given_twice(name: str) -> BindError:
+    """The failure of an argument that is given by its place and by its name."""
+    said = f"got multiple values for argument '{name}'"
+    return BindError(f"got several values for argument `{name}`", name, said)
+
+
+def too_many(least: int, most: int, given: int, kind: str = "") -> BindError:
+    """The failure of more arguments than the `most` that can be given by their places."""
+    counts = f"{least} to {most}" if least < most else f"{most}"
+    plural, were = "" if counts == "1" else "s", "was" if given == 1 else "were"
+    rest = f"argument{plural} but {given} {were} given"
+    said = f"takes {'from ' if least < most else ''}{counts} positional {rest}"
+    error = BindError(f"takes {counts} {kind}{rest}", said=said)
+    error.extra = given - most
+    return error
+
+
+def missing(names: list[str], keyword: bool = False) -> Missing:
+    """The failure of arguments that are not given."""
+    quoted = [f"'{name}'" for name in names]
+    listed = " and ".join(quoted)
+    if len(names) > 2:
+        listed = f"{', '.join(quoted[:-1])}, and {quoted[-1]}"
+    plural = "" if len(names) == 1 else "s"
+    kind = "keyword-only" if keyword else "positional"
+    said = f"missing {len(names)} required {kind} argument{plural}: {listed}"
+    shown = ", ".join(f"`{name}`" for name in names)
+    return Missing(f"misses its {'keyword ' * keyword}argument{plural} {shown}", names[0], said)
 
 
 class _Late:

@@ -1,8 +1,10 @@
-"""No program depends on how our messages are worded: the exceptions that it catches, and what they
-say, come from facts."""
+"""Nothing depends on how our messages are worded: the exceptions that a program catches and what
+they say, and the places, labels, notes and helps of an error, come from facts."""
 
 from __future__ import annotations
 
+import json
+import random
 from dataclasses import replace
 
 import pytest
@@ -10,7 +12,8 @@ import pytest
 from autodiff_cli.errors import AutodiffError, Diagnostic
 from autodiff_cli.session import run
 from autodiff_cli.source import Source
-from tests.oracles.refusals import NAMES
+from tests.oracles.refusals import FIXTURE, NAMES, program
+from tests.oracles.words import NATIVE
 from tests.recorded import cases, same_text
 
 REWORDED = "the words of this message are of no importance"
@@ -26,7 +29,9 @@ def reworded(monkeypatch: pytest.MonkeyPatch) -> None:
     begin = AutodiffError.__init__
 
     def init(self: AutodiffError, diagnostic: Diagnostic) -> None:
-        begin(self, replace(diagnostic, message=REWORDED))
+        words = diagnostic.message.split()
+        random.Random(len(diagnostic.message)).shuffle(words)
+        begin(self, replace(diagnostic, message=" ".join([REWORDED, *words])))
 
     monkeypatch.setattr(AutodiffError, "__init__", init)
 
@@ -56,3 +61,30 @@ def test_classes_of_exceptions(start: int, request: pytest.FixtureRequest) -> No
     request.getfixturevalue("reworded")
     other = run(source)
     assert other.stdout == plain.stdout and plain.stdout
+
+
+WRONG = [
+    (text, "wrong.py" if "import torch" in text else "wrong.expr")
+    for path in (*(FIXTURE.with_name(f"{n}_programs.txt") for n in ("wrong", "helped")), NATIVE)
+    for text in path.read_text("utf-8").split("=====\n")
+] + [(program(case["source"]), "wrong.py") for case in json.loads(FIXTURE.read_text("utf-8"))]
+
+
+def told(case: tuple[str, str]) -> object:
+    """The error of a program without its message: code, places, labels, notes and helps."""
+    error = run(Source(*case)).error
+    if error is None:
+        return None
+    d = error.diagnostic
+    labels = [(label.span.start, label.span.end, label.text) for label in d.labels]
+    span = d.span and (d.span.start, d.span.end)
+    return d.code, span, d.label, labels, d.notes, d.helps
+
+
+@pytest.mark.parametrize("start", range(0, len(WRONG), 200))
+def test_advice_and_places(start: int, request: pytest.FixtureRequest) -> None:
+    cases = WRONG[start : start + 200]
+    plain = [told(case) for case in cases]
+    request.getfixturevalue("reworded")
+    assert [told(case) for case in cases] == plain
+    assert sum(error is not None for error in plain) > len(cases) / 2

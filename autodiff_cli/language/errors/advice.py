@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import builtins
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import isqrt, prod
 from typing import Any
 
@@ -18,9 +18,10 @@ import numpy as np
 
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, Label
+from ...graph.dtypes import DTYPES
 from ...graph.node import Shape
 from ...graph.op import NUMPY_KEYWORDS, value_of
-from ...graph.params import Missing
+from ...graph.params import BindError, Missing
 from ...graph.registry import overloads
 from ...graph.sizes import shape_text
 from ...graph.state import STATE
@@ -30,13 +31,7 @@ from ..syntax import tree as syntax
 from .operand_labels import gives_nothing
 
 LONGEST = 50
-_STATE = re.compile(r"^expected hidden size \((.*)\), got \[(.*)\]$")
-_DIMS = re.compile(r"^expected (\d)D (?:or (\d)D )?input \(got (\d)D input\)$")
-_UNKNOWN = re.compile(r"unexpected keyword argument `(\w+)`")
-_NAMED = re.compile(r"\bargument `(\w+)`")
-_DTYPE = re.compile(r"must be a dtype .* not str '((?:float|int|uint)\d+|bool)'$")
-_COUNT = re.compile(r"takes (\d+) (?:positional )?arguments? but (\d+) (?:were|was) given")
-_SIGNATURE = re.compile(r"`[\w.]+\((.*?)\)`")
+_FITS = BindError("")
 _FLOATS = tuple(f"E307 {which}" for which in (
     "loss-needs-floats", "needs-floats-not", "works-floating-point-numbers-2",
 ))  # fmt: skip
@@ -68,10 +63,9 @@ def _own_words(
         return ""
     name = "" if owner is None else syntax.operand(owner)
     code, which, facts = error.code, error.which, error.facts
-    missed = facts["error"].argument if isinstance(facts.get("error"), Missing) else ""
-    if isinstance(tree.func, syntax.Attribute) and (
-        missed == "self" or error.message.endswith("missing 1 required argument: 'self'")
-    ):
+    misfit = facts.get("error", _FITS)
+    missed = misfit.argument if isinstance(misfit, Missing) else ""
+    if isinstance(tree.func, syntax.Attribute) and missed == "self":
         of = tree.func.value.span.text
         return f"`{of}` is a class: write `{of}().{text[len(of) + 1 :]}` for `{text}`"
     if missed == "dim0":
@@ -124,7 +118,7 @@ def _own_words(
     if code == "E203" and text.endswith(".cuda()"):
         return f"there is only the CPU: write `{name}` for `{text}`"
     starred = any(isinstance(part, syntax.Starred) for part in tree.args)
-    if missed and not starred:
+    if missed and which and not starred:
         comma = "" if text.endswith("()") else ", "
         more = f"{missed}={missed}" if tree.keywords else missed
         return f"{missed} is missing: write `{text[:-1]}{comma}{more})`"
@@ -136,8 +130,11 @@ def _own_words(
                 given = part.span.text
                 return f"it is several results: write `{syntax.operand(part)}[0]` for `{given}`"
     if code == "E205" and owner is not None and isinstance(tree.func, syntax.Attribute):
-        stem, method = tree.func.attr.rstrip("_"), f"`{name}.{tree.func.attr}("
-        return re.sub(rf"`{stem}\w*\(\w+(?:, )?", method, error.diagnostic.helps[0])  # signatures
+        method = f"{name}.{tree.func.attr}"
+        for signature in facts.get("signatures", ()):
+            first, comma, rest = signature.partition("(")[2].partition(", ")
+            renamed(error, signature, f"{method}({rest if comma else ')'}")
+        return error.diagnostic.helps[0]
     number = str(facts.get("0")).startswith(("a tensor ", "an int", "a float"))
     if which.startswith("E208 not-function") and isinstance(tree.func, syntax.Name):
         name = tree.func.id
@@ -173,21 +170,20 @@ def _own_words(
             right = f"{given_text}.parameters()"
             right = f"[{given_text}]" if isinstance(args[0], Tensor) else right
             return f"write `{right}` for `{given_text}`"
-        if made.endswith("Tensor") and "unexpected keyword" in error.message:
+        if made.endswith("Tensor") and misfit.unknown:
             return f"write `{made.removesuffix('Tensor')}tensor{text[len(made) :]}` for `{text}`"
         is_class = made.rpartition(".")[2][:1].isupper() and not made.endswith(")")
-        if is_class and code == "E205":  # rows of the library share constructors
-            names = [error.message, *error.diagnostic.helps]
-            message, *helps = [re.sub(r"`_\w+(?=[`(])", lambda _: f"`{made}", t) for t in names]
-            error.amend(message=message, helps=tuple(helps))
+        signature = facts.get("signature", "")
+        if is_class and signature.startswith("_"):  # rows of the library share constructors
+            called_as(error, made)
         told = any(help.startswith(("write `", "make ")) for help in error.diagnostic.helps)
         tensors = is_class and args and type(args[0]) is Tensor
         if code in ("E205", "E408") and tensors and not told:
             options = ", ".join(k.span.text for k in tree.keywords)
             operands = ", ".join(a.span.text for a in tree.args)
             return f"make it first, then call it: `{made}({options})({operands})`"
-        if code == "E205" and error.diagnostic.helps[0].startswith("it is defined as `"):
-            return re.sub(r"`.*?\(", lambda _: f"`{made}(", error.diagnostic.helps[0], count=1)
+        if signature:
+            renamed(error, signature, f"{made}({signature.partition('(')[2]}")
         if code == "E401" and tree.args and isinstance(args[0], Tensor):
             whole, given = tree.args[0].span.text, syntax.operand(tree.args[0])
             return (
@@ -271,19 +267,19 @@ def _fitting(error: AutodiffError, tree: syntax.Call, args: list[Any]) -> str:
         for part, value in zip(tree.args, args, strict=False)
         if isinstance(value, Tensor)
     ]
-    state, dims = _STATE.search(error.message), _DIMS.search(error.message)
+    which, facts = error.which, error.facts
     for name, value in given:
-        sizes = ", ".join(map(str, value.shape))
-        if state and sizes == state[2] and prod(value.shape) == prod(map(int, state[1].split(","))):
-            return f"write `{name}.view({state[1]})` for `{name}`"
-        if state and len(value.shape) == 3 and value.shape[:2] == (
-            int(state[2].split(", ")[1]), int(state[1].split(", ")[1]),
-        ):  # fmt: skip
-            turned = f"write `{name}.transpose(0, 1)` for `{name}`"
-            return f"the batch stands second: {turned}, or make the layer with `batch_first=True`"
-        if dims and len(value.shape) > 1 and str(len(value.shape) + 1) in dims.groups()[:2]:
+        shape = value.shape
+        if which == "E308 hidden-size":
+            wanted, found = facts["wanted"], facts["found"]
+            if shape == found and prod(shape) == prod(wanted):
+                return f"write `{name}.view({', '.join(map(str, wanted))})` for `{name}`"
+            if len(shape) == 3 and shape[:2] == (found[1], wanted[1]):
+                turned = f"the batch stands second: write `{name}.transpose(0, 1)` for `{name}`"
+                return f"{turned}, or make the layer with `batch_first=True`"
+        more = f"{len(shape) + 1}D"
+        if which == "E308 input-dims" and len(shape) > 1 and more in facts["dims"].split(" or "):
             return f"write `{name}.unsqueeze(0)` for `{name}`: a batch of one"
-    which = error.which
     if which == "E308 needs-input-dims-weight":
         return _images(error, given)
     if which.startswith(("E307 linear-needs-input", "E307 conv-dtypes")):
@@ -498,30 +494,39 @@ def _mark_dim(error: AutodiffError, tree: syntax.Call) -> None:
 def marked(error: AutodiffError, tree: syntax.Call, before: int) -> AutodiffError:
     """Put the caret under the argument meant; `before` is the number of arguments that stand
     before the parentheses (the tensor of a method)."""
-    unknown = _UNKNOWN.search(error.message)
-    if unknown is not None:
-        _suggest(error, unknown[1])
-        return _at(error, tree, _keyword(tree, unknown[1], True), "no such argument")
-    count = _COUNT.search(error.message)
-    if count is not None:
-        first = int(count[1]) - before
-        extra = int(count[2]) - int(count[1])
-        if 0 <= first < len(tree.args):
-            span = tree.args[first].span.to(tree.args[-1].span)
-            return _at(error, tree, span, "one too many" if extra == 1 else f"{extra} too many")
-        return error
-    named = _NAMED.search(error.message)
-    if named is not None and "misses" not in error.message:
-        if "(tensors" in error.diagnostic.helps[0]:
+    misfit = error.facts.get("error", _FITS)
+    name, extra = misfit.argument or error.facts.get("argument", ""), misfit.extra
+    if misfit.unknown:
+        _suggest(error, name, misfit.names)
+        return _at(error, tree, _keyword(tree, name, True), "no such argument")
+    if 0 < extra <= len(tree.args):
+        span = tree.args[-extra].span.to(tree.args[-1].span)
+        return _at(error, tree, span, "one too many" if extra == 1 else f"{extra} too many")
+    if name and not isinstance(misfit, Missing):
+        if misfit.names[:1] == ["tensors"]:
             _in_a_list(error, tree)
-        dtype = _DTYPE.search(error.message)
-        if dtype is not None:
-            error.amend(helps=(f"write `torch.{dtype[1]}`",))
-        place = _keyword(tree, named[1], False)
-        if place is None:
-            place = _positional(error, tree, named[1], before)
-        return _at(error, tree, place, "")
+        if misfit.wants.startswith("a dtype") and misfit.text in DTYPES:
+            error.amend(helps=(f"write `torch.{misfit.text}`",))
+        place = _keyword(tree, name, False)
+        return _at(error, tree, place or _positional(error, tree, before), "")
     return error
+
+
+def called_as(error: AutodiffError, name: str, first: str = "") -> None:
+    """Tell the failure of a call that does not fit of a function of this name, in whose calls the
+    parameter `first` is not written."""
+    signature = error.facts.get("signature")
+    if signature:
+        params = signature.partition("(")[2].removeprefix(first).removeprefix(", ")
+        renamed(error, signature, f"{name}({params}")
+        error.amend(message=f"`{name}` {error.facts['error'].message}")
+        error.facts = {**error.facts, "signature": f"{name}({params}"}
+
+
+def renamed(error: AutodiffError, old: str, new: str) -> None:
+    """Put one signature in place of another in the advice."""
+    helps = [text.replace(f"`{old}`", f"`{new}`") for text in error.diagnostic.helps]
+    error.amend(helps=tuple(helps))
 
 
 def _at(error: AutodiffError, tree: syntax.Call, span: Span | None, text: str) -> AutodiffError:
@@ -540,23 +545,8 @@ def _keyword(tree: syntax.Call, name: str, whole: bool) -> Span | None:
     return None
 
 
-def _names(error: AutodiffError) -> list[str]:
-    """The parameters of the signature that the advice shows."""
-    for text in error.diagnostic.helps:
-        found = _SIGNATURE.search(text)
-        if found is not None:
-            return re.findall(r"(?:^|, )\*{0,2}(\w+)", re.sub(r"=\([^)]*\)", "", found[1]))
-        if text.startswith("it takes"):
-            return re.findall(r"(\w+)=", text)
-    return []
-
-
-def _positional(error: AutodiffError, tree: syntax.Call, name: str, before: int) -> Span | None:
-    at = error.position
-    if at < 0:
-        names = _names(error)
-        at = names.index(name) if name in names else -1
-    at -= before
+def _positional(error: AutodiffError, tree: syntax.Call, before: int) -> Span | None:
+    at = error.position - before
     if 0 <= at < len(tree.args) and not any(isinstance(a, syntax.Starred) for a in tree.args):
         return tree.args[at].span
     return None
@@ -574,8 +564,7 @@ def _in_a_list(error: AutodiffError, tree: syntax.Call) -> None:
         error.amend(helps=(f"write {call}",))
 
 
-def _suggest(error: AutodiffError, name: str) -> None:
-    names = _names(error)
+def _suggest(error: AutodiffError, name: str, names: Sequence[str]) -> None:
     initials = "".join(part[:1] for part in name.split("_"))
     close = suggest(name, names) or [n for n in names if n == initials]
     if close:

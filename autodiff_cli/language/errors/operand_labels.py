@@ -12,7 +12,7 @@ from typing import Any
 
 from ...autograd.calls import Results
 from ...autograd.tensor import Tensor
-from ...errors import AutodiffError, Label
+from ...errors import AutodiffError, Label, named_message
 from ...graph.sizes import shape_text
 from ...graph.state import STATE
 from ...source import Source
@@ -20,14 +20,6 @@ from ..syntax import tree as syntax
 
 LONGEST_NAME = 30
 UNCLEAR = "E408 truth-tensor-elements"
-
-# How lower layers, which know no names, call a tensor; and the codes whose messages do.
-_SUBJECTS = {
-    "E401": ("the tensor of backward()",),
-    "E402": ("the tensor of backward()",),
-    "E405": ("a view of a leaf that requires grad", "a leaf that requires grad"),
-    "E411": ("requires_grad",),
-}
 
 
 def placed(error: AutodiffError, span: Any) -> AutodiffError:
@@ -164,7 +156,7 @@ def placed_operator(
             tree.op == "%" and isinstance(left, str) and (uncalled := _uncalled(tree.right, right))
         ):
             error.amend(helps=(f"it is not called: write `{uncalled}()` for `{uncalled}`",))
-        elif name and f" the function `{getattr(value, 'name', '')}`" in error.message:
+        elif name and f"the function `{getattr(value, 'name', '')}`" in error.facts.values():
             error.amend(helps=(f"it is not called: write `{name}()` for `{name}`",))
         elif type(value) is str and name.isidentifier() and _NUMBER.fullmatch(value):
             error.amend(helps=(f"it is text: write `float({name})` for `{name}`",))
@@ -228,8 +220,8 @@ def placed_call(
     the tensor whose method was called."""
     before = int(owner is not None)
     error.amend(span=tree.span)
-    if isinstance(tree.func, syntax.Attribute):
-        error = with_subject(error, tree.func.value)
+    if owner is not None:
+        error = with_subject(error, tree.func.value)  # type: ignore[attr-defined]  # a method's
     parts = [*zip(tree.args, args, strict=False)] if len(tree.args) == len(args) else []
     parts += [(k.value, kwargs.get(k.name)) for k in tree.keywords if k.name is not None]
     if error.code[:2] == "E3" or error.code in ("E205", "E408", "E503"):
@@ -270,10 +262,9 @@ def placed_index(error: AutodiffError, tree: syntax.Subscript, value: Any) -> Au
     """Give an index's error its place, and label the tensor with its shape."""
     if error.span is None and isinstance(value, Tensor):
         error.amend(labels=(labelled(tree.value, value, error.code),))
-        whole = _whole(tree.index) if "an int, not float" in error.message else ""
-        if error.message.startswith("cannot index with a") and not isinstance(
-            tree.index, syntax.Tuple
-        ):
+        floats = getattr(error.facts.get("error"), "given", "") == "float"
+        whole = _whole(tree.index) if floats else ""
+        if error.which == "E305 cannot-index-tensor" and not isinstance(tree.index, syntax.Tuple):
             name = tree.index.span.text
             whole = f"write `{syntax.operand(tree.index)}.long()` for `{name}`, or use a bool mask"
         if whole:
@@ -299,15 +290,12 @@ def _whole(index: syntax.Node) -> str:
 
 
 def with_subject(error: AutodiffError, tree: syntax.Node) -> AutodiffError:
-    """Name the tensor that a message of a lower layer could only describe."""
+    """Name the tensor that a lower layer, which knows no names, could only describe."""
     name = shown_name(tree)
-    subjects = _SUBJECTS.get(error.code, ())
-    subject = next((s for s in subjects if error.message.startswith(s)), None)
-    if not name or subject is None:
+    named = named_message(error, name) if name else ""
+    if not named:
         return error
-    rest = error.message.removeprefix(subject)
     if error.code == "E405":
-        what = f"`{name}`, {subject}," + rest
         path = "torch." if "torch" in tree.span.source.text[:2000] else ""
         error.amend(
             helps=(
@@ -315,11 +303,7 @@ def with_subject(error: AutodiffError, tree: syntax.Node) -> AutodiffError:
                 f"`{name.partition('[')[0]}.clone()`",
             )
         )
-    elif error.code == "E411":
-        what = f"`{name}` is a result: {subject}{rest}"
-    else:
-        what = f"`{name}`{rest}"
-    return error.amend(message=what)
+    return error.amend(message=named)
 
 
 def _explain_broadcast(

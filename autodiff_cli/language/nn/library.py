@@ -72,6 +72,13 @@ def _require_dims(condition: Any, message: str, raises: str = "ValueError") -> N
         )
 
 
+def _expect_dims(input: Any, *dims: int) -> None:
+    """E308 for an input that has another number of dims."""
+    n = len(input.shape)
+    if n not in dims:
+        raise fault("E308 input-dims", " or ".join([f"{d}D" for d in dims]), n)
+
+
 def _whole(value: Any, name: str) -> int:
     """An int argument."""
     try:
@@ -280,6 +287,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "require": _require,
     "divisor": _divisor,
     "refuse": _refuse,
+    "expect_dims": _expect_dims,
     "require_dims": _require_dims,
     "whole": _whole,
     "sizes": _sizes,

@@ -8,9 +8,9 @@ from ...autograd.optim import rules
 from ...autograd.optim.rules import real
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, fail, fault
+from ...graph.params import BindError, given_twice, missing, too_many, unknown_keyword
 from ..values.dialect import kind_of
 from ..values.formatting import text
-from ..values.functions import missed, too_many
 from .library import plain
 
 Options = dict[str, Any]
@@ -110,27 +110,25 @@ def options_of(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tupl
     _, positional, keywords = SIGNATURES[name]
     order = ["params", *positional]
 
-    def wrong(message: str, said: str) -> AutodiffError:
+    def wrong(error: BindError) -> AutodiffError:
         parts = ["params", *(f"{key}={text(value)}" for key, value in positional.items())]
         help = f"it is `{name}({', '.join(parts)})`"
-        error = fail("E205", f"`{name}` {message}", help=help, said=f"{name}() {said}")
-        error.callee = f"{name}.__init__"
-        return error
+        said = f"{name}() {error.said}"
+        failure = fail("E205", f"`{name}` {error.message}", help=help, said=said)
+        failure.callee, failure.facts = f"{name}.__init__", {"error": error}
+        return failure
 
     if len(args) > len(order):
-        words = f"takes {len(order)} arguments but {len(args)} were given"
-        raise wrong(words, too_many(str(len(order)), len(args)))
+        raise wrong(too_many(len(order), len(order), len(args)))
     given = dict(zip(order, args, strict=False))
     for key, value in kwargs.items():
         if key in given:
-            words = f"got multiple values for argument '{key}'"
-            raise wrong(f"got several values for argument `{key}`", words)
+            raise wrong(given_twice(key))
         if key not in order and key not in keywords:
-            words = "got an unexpected keyword argument"
-            raise wrong(f"{words} `{key}`", f"{words} '{key}'")
+            raise wrong(unknown_keyword(key, order))
         given[key] = value
     if "params" not in given:
-        raise wrong("misses its argument `params`", missed(["params"]))
+        raise wrong(missing(["params"]))
     params = given.pop("params")
     options = {**positional, **keywords, **{key: plain(value) for key, value in given.items()}}
     _check(name, options)
@@ -157,7 +155,7 @@ def _check(name: str, options: dict[str, Any]) -> None:
             raise fault("E205 tensor-one-element", key=key)
         value = real(options[key])
         if not isinstance(value, int | float):
-            raise fault("E205 argument-number", kind_of(value), name=name, key=key)
+            raise fault("E205 argument-number", kind_of(value), name=name, argument=key)
         if not value >= 0 or (key == "rho" and value > 1):
             help = "0 to 1" if key == "rho" else f"`{key}` is not negative"
             raise fault("E205 invalid-option", _SAID.get(key, key), value, help)
@@ -176,8 +174,8 @@ def _pair(name: str, key: str, options: dict[str, Any]) -> tuple[Any, ...]:
         return ()
     values = options[key]
     if not isinstance(values, list | tuple) or len(values) != 2:
-        raise fault("E205 argument-two-numbers", name=name, key=key)
+        raise fault("E205 argument-two-numbers", name=name, argument=key)
     pair = tuple(real(v) for v in values)
     if not all(isinstance(v, int | float) for v in pair):
-        raise fault("E205 argument-two-numbers", name=name, key=key)
+        raise fault("E205 argument-two-numbers", name=name, argument=key)
     return pair

@@ -29,9 +29,11 @@ from ...graph.params import check_device
 from ...graph.state import STATE, grad_mode
 from ...graph.walk import bodies, walk
 from ...source import Source, Span
+from ..errors.advice import called_as
 from ..runtime.expressions import Context
 from ..runtime.statements import compile_block
 from ..syntax.parser import parse
+from ..values.exceptions import Raised
 from ..values.functions import call_user
 from ..values.user_classes import Object, UserClass
 from ..values.values import Namespace, Scope, UserFunction
@@ -105,25 +107,14 @@ def _from_outside(error: AutodiffError, function: LibraryFunction) -> AutodiffEr
     if found.span is not None and type(found.span.source) is PreludeSource:
         labels = [label for label in found.labels if type(label.span.source) is not PreludeSource]
         error.amend(span=None, label="", labels=tuple(labels))
-        if found.code == "E212":
+        if isinstance(error, Raised):
             error.amend(
-                message=found.message.removeprefix("the program raised "),
+                message=error.shown,
                 helps=("print what is given to the call, and compare",),
             )
-    if found.code == "E205":
-        shown = function.owner or function.name
-        error.amend(
-            message=_renamed(found.message, function.name, shown),
-            helps=tuple(_renamed(text, function.name, shown) for text in found.helps),
-        )
+    if function.owner:
+        called_as(error, function.owner, "self")
     return error
-
-
-def _renamed(text: str, name: str, shown: str) -> str:
-    if shown == name:
-        return text
-    text = text.replace(f"`{name}(self, ", f"`{shown}(").replace(f"`{name}(self)`", f"`{shown}()`")
-    return text.replace(f"`{name}`", f"`{shown}`")
 
 
 def _place(result: Any, since: int, span: Span | None) -> None:

@@ -70,7 +70,7 @@ def load(path: Any, requires_grad: Any = False, header: Any = False, *, dtype: A
     try:
         kind = None if dtype is None else to_dtype(dtype)
     except BindError as error:
-        raise fault("E205 load-argument-dtype", error=error) from None
+        raise fault("E205 load-argument-dtype", argument="dtype", error=error) from None
     wants_grad = truth(requires_grad)
     loaded = _read(path, _inside(path), truth(header))
     if isinstance(loaded, dict):

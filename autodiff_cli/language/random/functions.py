@@ -18,7 +18,15 @@ from ...autograd.tensor import Tensor
 from ...errors import fault
 from ...graph.dtypes import INT64
 from ...graph.op import constant, value_of
-from ...graph.params import check_device, to_dtype, to_float, to_int, to_size
+from ...graph.params import (
+    check_device,
+    given_twice,
+    to_dtype,
+    to_float,
+    to_int,
+    to_size,
+    unknown_keyword,
+)
 from ...graph.registry import F
 from ...graph.state import STATE
 from ...graph.strides import laid_out_as
@@ -62,14 +70,15 @@ class Options:
         self.requires_grad = truth(options.pop("requires_grad", False))
         for unknown in options:
             if unknown not in _IGNORED:
-                raise fault("E205 got-unexpected-keyword-argument", name=name, unknown=unknown)
+                takes = ("dtype", "requires_grad", "generator", "device")
+                raise fault("E205 unknown-keyword", name, unknown_keyword(unknown, takes))
 
 
 def _taken(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[int, ...]:
     """A size given one by one, as a tuple, or as `size=`."""
     if "size" in options:
         if args:
-            raise fault("E205 got-several-values-argument", name=name)
+            raise fault("E205 given-twice", name, given_twice("size"), "2, 3")
         return converted(name, "size", to_size, options.pop("size"))
     if not args:
         raise fault("E205 misses-argument-size", name=name)
@@ -78,7 +87,9 @@ def _taken(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[i
 
 def _tuple_size(name: str, size: Any) -> tuple[int, ...]:
     if not isinstance(size, list | tuple):
-        raise fault("E205 argument-size-tuple-ints", kind_of(size), name=name)
+        raise fault(
+            "E205 argument-tuple-ints", name, "size", kind_of(size), f"torch.{name}(0, 10, (3,))"
+        )
     return converted(name, "size", to_size, size)
 
 
@@ -133,7 +144,7 @@ def _randint(*args: Any, **options: Any) -> Tensor:
     for name in ("low", "high", "size"):
         if name in options:
             if name in given:
-                raise fault("E205 randint-got-several-values", name=name)
+                raise fault("E205 given-twice", "randint", given_twice(name), "0, 10, (3,)")
             given[name] = options.pop(name)
     for name in names:
         if name not in given:

@@ -33,7 +33,7 @@ _OF_MODULES = """
     step zero_grad parameters named_parameters children named_children modules named_modules
     buffers named_buffers forward train eval __init__ __call__ __iter__ __len__ __getitem__
 """
-_OF_LIBRARY = "is_optimizer require require_dims whole sizes size_of ones_of spread"
+_OF_LIBRARY = "is_optimizer require require_dims expect_dims whole sizes size_of ones_of spread"
 _OF_MATH = "sqrt exp log sin cos tan tanh floor ceil fabs hypot atan2 isnan isinf prod"
 # The recorder is told of what these do.
 TOLD = frozenset(["rand", "randn", "randint", "randperm", "print"])

@@ -110,7 +110,8 @@ def _method_call(tree: syntax.Call, function: syntax.Attribute, context: Context
             return guarded(name, calls.call_ops, [ops, name, (owner, *args), kwargs], {})
         except AutodiffError as error:
             if error.span is None:
-                raise placed_call(error, tree, args, kwargs, owner if of_tensor else None) from None
+                subject = owner if type(owner) is Tensor and owner.tag is None else None
+                raise placed_call(error, tree, args, kwargs, subject) from None
             raise
 
     return run

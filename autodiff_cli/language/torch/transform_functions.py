@@ -13,7 +13,7 @@ from ...autograd.tensor import Tensor
 from ...autograd.transforms import functional, functions, gradcheck
 from ...errors import fault, refused
 from ...graph.op import constant, number
-from ...graph.params import BindError, to_float
+from ...graph.params import BindError, to_float, unknown_keyword
 from ...graph.state import STATE
 from ..random.generators import default_stream
 from ..runtime.attributes import inside
@@ -279,7 +279,8 @@ def _tolerance(
 ) -> gradcheck.Tolerance:
     for option in options:
         if option not in _IGNORED.split():
-            raise fault("E205 got-unexpected-keyword-argument-2", name=name, option=option)
+            takes = ("eps", "atol", "rtol", "raise_exception")
+            raise fault("E205 unknown-keyword", name, unknown_keyword(option, takes))
     try:
         found = gradcheck.Tolerance(to_float(eps), to_float(atol), to_float(rtol))
     except BindError as error:

@@ -52,16 +52,9 @@ class Raised(AutodiffError):
     """A failure that the program raised, with the exception's value."""
 
     def __init__(self, value: ErrorValue, span: Span | None):
-        words = value.describe_text()
-        super().__init__(
-            Diagnostic(
-                "E212",
-                f"the program raised {value.cls.name}{f': {words}' if words else ''}",
-                span,
-                helps=("this is the program's own error",),
-            )
-        )
-        self.value = value
+        words, helps = value.describe_text(), ("this is the program's own error",)
+        self.value, self.shown = value, f"{value.cls.name}{f': {words}' if words else ''}"
+        super().__init__(Diagnostic("E212", f"the program raised {self.shown}", span, helps=helps))
 
 
 def _init(self: ErrorValue, *args: Any) -> None:

@@ -15,7 +15,7 @@ from ...errors import fault
 from ...graph.dtypes import DTYPES, SCALAR_TYPES, is_float
 from ...graph.node import Node
 from ...graph.op import value_of
-from ...graph.params import check_device, to_dtype
+from ...graph.params import check_device, to_dtype, unknown_keyword
 from ...graph.registry import F
 from ...graph.state import STATE, taken_out
 from ...graph.strides import strides_of
@@ -33,7 +33,8 @@ def make_tensor(
         check_device(device)
     for name in kwargs:
         if name != "pin_memory":
-            raise fault("E205 tensor-got-unexpected-keyword", name=name)
+            takes = ("data", "dtype", "requires_grad")
+            raise fault("E205 unknown-keyword", "tensor", unknown_keyword(name, takes))
     kind = None if dtype is None else to_dtype(dtype)
     if kind is None:
         kind = _dtype_of_numpy(data)

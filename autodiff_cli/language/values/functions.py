@@ -14,7 +14,14 @@ from ...autograd.forward import moves
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, fail, fault
 from ...graph.op import cast
-from ...graph.params import NUMBERS, BindError
+from ...graph.params import (
+    NUMBERS,
+    BindError,
+    given_twice,
+    missing,
+    too_many,
+    unknown_keyword,
+)
 from ...graph.state import STATE
 from ..errors.exhaustion import out_of_memory
 from ..syntax import tree as syntax
@@ -35,25 +42,6 @@ from .values import (
     UserFunction,
     switch,
 )
-
-
-def too_many(takes: str, given: int) -> str:
-    """What Python says behind the name of a function that takes `1 to 2` arguments, or `1`."""
-    takes = f"from {takes}" if " to " in takes else takes
-    return (
-        f"takes {takes} positional argument{'' if takes == '1' else 's'} but {given} "
-        f"{'was' if given == 1 else 'were'} given"
-    )
-
-
-def missed(names: list[str], keyword: bool = False) -> str:
-    """What Python says behind the name of a function of arguments that are not given."""
-    quoted = [f"'{name}'" for name in names]
-    listed = " and ".join(quoted)
-    if len(names) > 2:
-        listed = f"{', '.join(quoted[:-1])}, and {quoted[-1]}"
-    kind, plural = "keyword-only" if keyword else "positional", "" if len(names) == 1 else "s"
-    return f"missing {len(names)} required {kind} argument{plural}: {listed}"
 
 
 class Parameters:
@@ -85,29 +73,23 @@ class Parameters:
         for name, value in kwargs.items():
             if name in self.names:
                 if name in names:
-                    words = f"got multiple values for argument '{name}'"
-                    raise self._wrong(function, f"got several values for argument `{name}`", words)
+                    raise self._wrong(function, given_twice(name))
                 names[name] = value
             elif self.keywords is not None:
                 extra[name] = value
             elif name in positional:
                 words = f"got some positional-only arguments passed as keyword arguments: '{name}'"
-                raise self._wrong(function, f"takes `{name}` by its place only", words)
+                only = f"takes `{name}` by its place only"
+                raise self._wrong(function, BindError(only, said=words))
             else:
-                words = "got an unexpected keyword argument"
-                raise self._wrong(function, f"{words} `{name}`", f"{words} '{name}'")
+                takes = [*positional, *self.keyword]
+                raise self._wrong(function, unknown_keyword(name, takes))
         if self.keywords is not None:
             names[self.keywords] = extra
         if given > len(positional):
             if self.rest is None:
-                least = len(positional) - len(function.defaults)
-                count = f"{least} to {len(positional)}" if function.defaults else f"{least}"
-                raise self._wrong(
-                    function,
-                    f"takes {count} argument{'' if count == '1' else 's'} "
-                    f"but {given} {'was' if given == 1 else 'were'} given",
-                    too_many(count, given),
-                )
+                most = len(positional)
+                raise self._wrong(function, too_many(most - len(function.defaults), most, given))
             names[self.rest] = tuple(args[len(positional) :])
         elif self.rest is not None:
             names[self.rest] = ()
@@ -116,46 +98,40 @@ class Parameters:
     def _fill_defaults(self, function: UserFunction, given: int, names: dict[str, Any]) -> None:
         positional = self.positional
         first_default = len(positional) - len(function.defaults)
-        missing, kind = [], ""
+        missed: list[str] = []
         for i in range(given, len(positional)):
             name = positional[i]
             if name not in names:
                 if i >= first_default:
                     names[name] = function.defaults[i - first_default]
                 else:
-                    missing.append(name)
-        for name in () if missing else self.keyword:
+                    missed.append(name)
+        by_place = bool(missed)
+        for name in () if by_place else self.keyword:
             if name not in names:
                 if name in function.keyword_defaults:
                     names[name] = function.keyword_defaults[name]
                 else:
-                    missing.append(name)
-                    kind = "keyword "
-        if missing:
-            raise self._wrong(
-                function,
-                f"misses its {kind}argument{'s' if len(missing) > 1 else ''} "
-                + ", ".join(f"`{m}`" for m in missing),
-                missed(missing, bool(kind)),
-            )
+                    missed.append(name)
+        if missed:
+            raise self._wrong(function, missing(missed, not by_place))
 
-    def _wrong(self, function: UserFunction, message: str, said: str) -> AutodiffError:
-        error = fail(
-            "E205",
-            f"`{function.name}` {message}",
-            help=self._defined(function, message),
-            said=f"{function.name}() {said}",
-        )
-        error.callee = self.called
-        return error
-
-    def _defined(self, function: UserFunction, message: str) -> str:
+    def _wrong(self, function: UserFunction, error: BindError) -> AutodiffError:
         own = self.describe(function.name, function.defaults)
         full = self.describe(function.name, function.defaults, "self")
         text = "" if self.tree is None else self.tree.span.text
-        if "self." in text and "self" not in self.names and "but" in message:
-            return f"it is a method: write `{full}` for `{own}`"
-        return f"it is defined as `{own}`"
+        help, signature = f"it is defined as `{own}`", own
+        if error.extra and "self." in text and "self" not in self.names:
+            help, signature = f"it is a method: write `{full}` for `{own}`", ""
+            error.extra = 0  # those in the call are right
+        failure = fail(
+            "E205",
+            f"`{function.name}` {error.message}",
+            help=help,
+            said=f"{function.name}() {error.said}",
+        )
+        failure.callee, failure.facts = self.called, {"error": error, "signature": signature}
+        return failure
 
     def describe(self, name: str, defaults: Sequence[Any] = (), *first: str) -> str:
         """The signature, with defaults that are short."""
@@ -312,6 +288,8 @@ def _complaint(
     name: str, error: Exception, given: list[Any], function: Callable[..., Any]
 ) -> AutodiffError:
     code, help = next(found for kind, found in _COMPLAINTS.items() if isinstance(error, kind))
+    help = help.format(name)
+    facts: dict[str, Any] = {}
     made_of: Any = getattr(function, "__code__", None)
     if made_of is not None and not made_of.co_flags & 12 and " argument" in str(error):
         names = made_of.co_varnames[: made_of.co_argcount + made_of.co_kwonlyargcount]
@@ -320,11 +298,16 @@ def _complaint(
         known |= function.__kwdefaults__ or {}
         told = {n: f"={value!r}" for n, value in known.items()}
         parts = [n.strip("_") + told.get(n, "") for n in names if n != "self"]
-        help = f"write `{{0}}({re.sub('<.*?>', '...', ', '.join(parts))})`"
-    elif missing := re.findall("'(\\w+)'", str(error).partition("() missing")[2]):
-        help = f"write `{{0}}({', '.join(missing)})`"
+        facts["signatures"] = [f"{name}({re.sub('<.*?>', '...', ', '.join(parts))})"]
+        help = f"write `{facts['signatures'][0]}`"
+    if misses := re.findall("'(\\w+)'", str(error).partition("() missing")[2]):
+        help = help if facts else f"write `{name}({', '.join(misses)})`"
+        facts["error"] = missing(misses)
     elif unknown := re.search("unexpected keyword argument '(\\w+)'", str(error)):
-        help = f"leave `{unknown[1]}=` out"
+        help = help if facts else f"leave `{unknown[1]}=` out"
+        facts["error"] = unknown_keyword(unknown[1])
+    elif counts := re.search(r"takes .*?(\d+) positional arguments? but (\d+) w", str(error)):
+        facts["error"] = too_many(0, int(counts[1]), int(counts[2]))
     if dims := getattr(error, "ndim", None):  # NumPy's, of an axis
         help = f"its axes are {', '.join(map(str, range(dims)))}"
     if isinstance(error, AttributeError):
@@ -336,7 +319,9 @@ def _complaint(
         words = words[words.find("() ") + 3 :] if "() " in words else words
         words = words.replace("positional argument", "argument") or type(error).__name__
         words = f"{' ' if isinstance(error, TypeError) else ': '}{words}"
-    return fail(code, f"`{name}`{words}", help=help.format(name))
+    failure = fail(code, f"`{name}`{words}", help=help)
+    failure.facts = facts
+    return failure
 
 
 def call_op(callee: OpFunction, args: list[Any], kwargs: dict[str, Any]) -> Any:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...autograd.tensor import Tensor
-from ...errors import AutodiffError, fail, fault
+from ...errors import AutodiffError, fault
 from ...graph.op import Op
 from ...graph.params import Param
 from ...numerals import short
@@ -57,12 +57,8 @@ def refuse_plain(ops: list[Op], name: str, args: Any, kwargs: dict[str, Any], fi
     for at in range(first, len(args)):
         value = args[at]
         if type(value) is int and not first and _wants_tuple(ops, at):
-            parameter = ops[0].params[at].name
-            failure = fail(
-                "E205",
-                f"`{name}` argument `{parameter}` must be a tuple of ints, not {value}",
-                help=f"write `({', '.join(map(repr, args[at:]))}{',' * (at == len(args) - 1)})`",
-            )
+            whole = f"({', '.join(map(repr, args[at:]))}{',' * (at == len(args) - 1)})"
+            failure = fault("E205 argument-tuple-ints", name, ops[0].params[at].name, value, whole)
             failure.position = at
             raise failure
         if type(value) is not Tensor and not any(_takes(op, at, value, args) for op in ops):
@@ -125,10 +121,10 @@ def _refused(op: Op, param: Param, value: Any) -> bool:
 def _refusal(name: str, param: Param, value: Any) -> AutodiffError:
     shown = short(value) if type(value) is int else repr(value)
     if param.annotation == "bool":
-        return fault("E205 argument-true-false", bool(value), name=name, param=param, shown=shown)
+        return fault("E205 argument-true-false", name, param.name, shown, bool(value))
     if param.annotation in _WHOLE:
         whole = int(value) if type(value) is bool else [int(v) for v in value]
-        return fault("E205 argument-int", whole, name=name, param=param, shown=shown)
+        return fault("E205 argument-int", name, param.name, shown, whole)
     if len(shown) > 30:
         shown = ""
     help = f"write `torch.tensor({shown or '...'})`"

@@ -178,7 +178,7 @@ def _position(key: Any, of: str = "slice") -> int:
             words = f"{of} indices must be integers or slices, not {name}"
             if of == "str":
                 words = f"string indices must be integers, not '{name}'"
-        raise fault("E305 index", error.message, words) from None  # fmt: skip
+        raise fault("E305 index", error, words) from None
 
 
 def out_of_range(at: int, kind: str, count: int) -> AutodiffError:

@@ -37,7 +37,7 @@ def _padded_sizes(shape: Shape, pad: tuple[int, ...]) -> Shape:
 
 def _constant_shape(input, pad, value):
     if isinstance(pad, int):
-        raise fault("E205 pad-a-tuple", pad)
+        raise fault("E205 argument-tuple-ints", "constant_pad_nd", "pad", pad, f"({pad}, {pad})")
     _check_length(input, pad)
     check_number(value, input.dtype)
     return _padded_sizes(input.shape, pad), input.dtype
