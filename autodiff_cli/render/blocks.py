@@ -209,7 +209,8 @@ def print_blocks(found: Derivatives, page: Page, *, flat: bool = False) -> None:
         shown = [(_flat_title(found, matrix), matrix)]
     else:
         shown = [(title(found, key), block) for key, block in found.blocks.items()]
-    if len(shown) > 1 and found.kind == "hessian" and not any(map(np.ndim, found.blocks.values())):
+    single = all(block.size == 1 for block in found.blocks.values())
+    if len(shown) > 1 and found.kind == "hessian" and single:
         shown = [_of_numbers(found)]
     for at, (name, array) in enumerate(shown):
         if at:
@@ -226,12 +227,12 @@ def print_blocks(found: Derivatives, page: Page, *, flat: bool = False) -> None:
 def _of_numbers(found: Derivatives) -> tuple[str, np.ndarray]:
     """The Hessian in single numbers as one matrix."""
     names = list(dict.fromkeys(first for first, _ in found.blocks))
-    values = np.array([float(block) for block in found.blocks.values()])
+    values = np.array([block.item() for block in found.blocks.values()])
     if found.part == "full":
         values = values.reshape(len(names), len(names))
     else:
         names = [second for _, second in found.blocks]
-    rows = ", ".join(printable(name, 80) for name in names)
+    rows = ", ".join(printable(name, 80) + "[0]" * len(found.shapes[name]) for name in names)
     what = {"full": "d2 {}", "product": "Hessian of {} times v", "diagonal": "diagonal of d2 {}"}
     of = what[found.part].format(printable(found.text, 80))
     return f"{of}  by {rows}  {format_shape(values.shape)}", values

@@ -39,9 +39,16 @@ def cell_style(share: float) -> str:
     return f"rgb(255,255,255) on {color}" if color else ""
 
 
-def legend() -> Text:
-    """What the backgrounds mean."""
-    return Text.assemble(("< 0", cell_style(-1)), " ", ("> 0", cell_style(1)), " ", ("nan", BAD))
+LEGEND = {"< 0": cell_style(-1), "> 0": cell_style(1), "nan": BAD, "inf": BAD}
+
+
+def meanings(line: Text) -> set[str]:
+    """Which entries of the legend the backgrounds in a line of numbers are of."""
+    numbers = {line.plain[span.start : span.end] for span in line.spans if span.style != DIM}
+    return {
+        word if (word := number.lstrip("-")) in LEGEND else "< 0" if number[0] == "-" else "> 0"
+        for number in numbers
+    }
 
 
 def heated(line: str, scale: float) -> Text:

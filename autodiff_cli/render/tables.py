@@ -15,7 +15,7 @@ from rich.text import Text
 
 from .graphs.outline import Outline
 from .graphs.tree import Bounds, Row, Tree, everything, laid_out
-from .heat import heated, legend, scale_of
+from .heat import LEGEND, heated, meanings, scale_of
 from .selection import MANY, MOST_ROWS, Family, families, important, matching, missing, no_gradients
 from .text import ascii_text, broken, format_count, format_number, format_shape, printable
 from .text import text_width as width_of
@@ -68,7 +68,7 @@ class Page:
         self.look = look
         # Whether there are enough colours to show sizes.
         self.heat = console.color_system in ("truecolor", "256")
-        self.explained = False  # what the colours mean
+        self.explained: set[str] = set()  # what the colours mean
 
     def line(self, text: Text | str = "") -> None:
         if isinstance(text, str):
@@ -274,11 +274,16 @@ class Page:
             self._stacked(headers, row, body)
 
     def _headed(self, title: str, note: str, rows: list[list[Cell]], body: int) -> Text:
-        """A title, and what the colours of the numbers mean where they are the first ones."""
+        """A title, and what the colours of the numbers mean that are the first of their kind."""
         text = _title(title, note)
-        if not self.explained and any(row[body].scale for row in rows):
-            self.explained = True
-            text.append("   ").append_text(legend())
+        if self.heat:
+            found = {word for row in rows for line in row[body] for word in meanings(line)}
+            new = [word for word in LEGEND if word in found - self.explained]
+            words = Text(" ").join(Text(word, LEGEND[word]) for word in new)
+            if new:
+                fits = len(text) + 3 + len(words) <= self.look.width
+                text.append("   " if fits else "\n ").append_text(words)
+            self.explained |= found | ({"nan", "inf"} if found & {"nan", "inf"} else set())
         return text
 
     def _wrapped(
@@ -315,13 +320,11 @@ class Page:
 
     def _stacked(self, headers: list[str], row: list[Cell], body: int) -> None:
         parts: list[tuple[str, str]] = [(row[0][0].plain, NAME)]
-        large = len(row[body]) > 1 and "% zero" in row[body][0].plain
         for header, other in zip(headers[1:], row[1:], strict=True):
             if not other or other is row[body] or not other[0].plain:
                 continue
             if header in ("norm", "min", "max"):
-                if header == "norm" or large:
-                    parts.append((f"  {header} {other[0].plain}", ""))
+                parts.append((f"  {header} {other[0].plain}", ""))
             else:
                 gap = "  " if len(parts) == 1 else " "
                 parts.append((gap + other[0].plain, DIM if header == "shape" else ""))

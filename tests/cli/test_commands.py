@@ -190,6 +190,11 @@ def test_help(cli):
     assert "E302 (broadcast)" in cli("help", "E302").out
     assert "141" in cli("help", "exit-codes").out
     assert "Topics" in cli("help").out
+    narrow = cli("help", tty=True, COLUMNS="44").out.split("\n")
+    assert max(map(len, narrow)) <= 44
+    first = next(at for at, line in enumerate(narrow) if line.startswith("Manual  "))
+    listed = narrow[first : narrow.index("", first)]
+    assert all(len(line) > 30 for line in listed[:-1]) and listed[1].startswith(" " * 8)
     assert "relu(input)" in cli("help", "relu").out
     assert "#=> 30" in cli("help", "check").out
     assert "Ctrl-D" in cli("help", "repl").out

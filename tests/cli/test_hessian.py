@@ -239,3 +239,5 @@ def test_the_hessian_in_numbers_is_one_matrix(cli):
     assert shown.startswith("d2 f  by x, y  (2, 2)\n  [[4, 6],\n   [6, 0]]\n")
     shown = cli("hessian", "-e", "x = 3; y = 2; f = x**2 * y", "--format", "rich", "--diag").out
     assert shown == "diagonal of d2 f  by x, y  (2,)\n  [4, 0]\n"
+    shown = cli("hessian", "-e", "x = 3; y = [2]; f = sum(x**2 * y)", "--format", "rich").out
+    assert shown.startswith("d2 f  by x, y[0]  (2, 2)\n  [[4, 6],\n   [6, 0]]\n")

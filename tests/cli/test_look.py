@@ -53,7 +53,7 @@ def test_as_recorded(cli, tmp_path: Path, name: str, width: int, colors: bool):
     plain = re.sub(r"\x1b\[[0-9;]*m", "", result.out)
     assert all(len(line) <= width for line in plain.splitlines())
     if colors and name != "heat":  # colours change nothing but colours, and say what they mean
-        plain = plain.replace("   < 0 > 0 nan", "", 1)
+        plain = re.sub(r"(?m)^((?:Values|Gradients).*?)\s+(?:(?:< 0|> 0|nan) ?)+$", r"\1", plain)
         assert plain == (SNAPSHOTS / f"{name}-{width}.txt").read_text("utf-8")
 
 
@@ -234,6 +234,26 @@ def test_only_numbers_are_coloured():
     assert heated("37% zero   0 nan   0 inf", 1.0).spans[0].style == "dim"
     assert scale_of(np.array([1.0, -3.0, np.inf, np.nan])) == 3.0
     assert scale_of(np.array([True])) == scale_of(np.zeros(0)) == 0.0
+
+
+def test_the_legend_has_what_occurs(cli):
+    def legends(text: str) -> list[str]:
+        shown = cli("-e", text, tty=True, COLUMNS="80", **COLORS).out
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+        return [line[9:].strip() for line in plain.split("\n") if line[:6] in ("Values", "Gradie")]
+
+    assert legends("x = [1, 2]; loss = sum(x)") == ["> 0", "d loss / d name"]
+    assert legends("x = [1, 2]; loss = -sum(x)") == ["> 0", "d loss / d name   < 0"]
+    assert legends("x = [0, 0]; loss = sum(0 * x)") == ["", "d loss / d name"]
+    assert legends("x = [0, 4]; y = sqrt(x); loss = sum(x**2 - y)") == [
+        "> 0", "d loss / d name   inf"
+    ]  # fmt: skip
+
+
+def test_stacked_gradients_keep_their_extremes(cli):
+    text = "x = [1, -2]; loss = sum(x**2)"
+    shown = cli("-e", text, "--only", "gradients", tty=True, NO_COLOR="1", COLUMNS="44").out
+    assert "x  (2,)  norm 4.47214  min -4  max 2\n  [2, -4]\n" in shown
 
 
 def test_a_wrapped_row_keeps_the_colours_of_the_whole(cli):

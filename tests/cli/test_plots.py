@@ -56,6 +56,9 @@ def test_on_the_terminal(cli) -> None:
     assert shown.out.startswith("loss  |x| / max   ()   max 100")
     ungraded = cli("-e", "x = const([3, 6])", "--plot")
     assert ungraded.out == "x  |x| / max   (2,)   max 6\n ▒▒██\n"
+    many = "import torch\np = [torch.ones(2, requires_grad=True) for i in range(14)]\n"
+    shown = cli("-", "--plot", stdin=f"{many}sum(sum(q) for q in p).backward()\n").out
+    assert shown.count(" / max") == 24 and shown.endswith("\n\n … 4 more pictures (--show)\n")
     unknown = cli("demo.expr", "--plot", "--show", "los")
     assert unknown.code == 3 and "did you mean `loss`" in unknown.err
 

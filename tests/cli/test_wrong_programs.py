@@ -261,6 +261,17 @@ def test_advice_at_an_infinite_slope_is_that_of_the_cause() -> None:
     assert (report.error, report.warnings) == (None, [])
 
 
+def test_how_many_more_unknown_names_there_are() -> None:
+    text = "x = 3\n" + "".join(f"y{at} = x * u{at}\n" for at in range(30))
+    report = run(Source(text, "wrong.expr"))
+    assert len(report.more_errors) == 20
+    notes = [error.diagnostic.notes for error in report.more_errors if error.diagnostic.notes]
+    assert notes == [("not defined either: u21, u22, u23, u24, u25 and 4 more",)]
+    text = "".join(f"y{at} = u{at}\n" for at in range(23))
+    last = run(Source(text, "wrong.expr")).more_errors[-1]
+    assert last.diagnostic.notes == ("not defined either: u21, u22",)
+
+
 def test_all_unknown_names_are_told() -> None:
     text = "x = 3\na = xx + 1\nb = [yy for yy in [1]]\nc = yyy * a\nd = xx + yyy\ne = mystery(d)\n"
     report = run(Source(text, "wrong.expr"))

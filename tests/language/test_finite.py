@@ -33,3 +33,14 @@ def test_infinity_reaches_several_results() -> None:
     for _ in range(3):
         report = run(Source(text, "infinity.py"))
         assert report.error is None
+
+
+def test_what_is_not_finite_for_another_reason_is_not_reached() -> None:
+    text = "x = [1, 0, 4]\nloss = sum(log(x))\ny = x / 0\n"
+    (warning,) = run(Source(text, "two.expr")).warnings
+    assert warning.notes == (
+        "reaches y = [inf, nan, inf]",
+        "x.grad[1] = inf is separate: the slope of log is infinite at 0.0",
+        "not finite for another reason: `loss` (-inf)",
+    )
+    assert "keep the divisor away from 0" in warning.helps[0]

@@ -41,8 +41,8 @@ def overview() -> str:
     lines = ["Commands"]
     width = max(map(len, COMMANDS))
     lines += [f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items()]
-    lines += ["", "Topics", *prose("  ", "  ".join(TOPICS), 80)]
-    lines += ["", "Pages of the manual", *prose("  ", "  ".join(MANUAL), 80)]
+    lines += ["", *prose("Topics  ", ", ".join(TOPICS), 80)]
+    lines += ["", *prose("Manual  ", ", ".join(MANUAL), 80)]
     lines += [
         "",
         "Also: autodiff help CODE (an error, such as E302), autodiff help NAME (an",

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ...render.files import CannotWrite, write_arrays, write_bytes, write_zarr
-from ...render.text import printable
+from ...render.text import format_count, printable
 from ...suggest import named, unknown
 from ..options import RUN_OPTIONS, Command
 from ..runner import Runner, run_programs
@@ -218,7 +218,10 @@ class Run(Runner):
         name = report.objective or "loss"
         lines = plots.curve_lines(self.losses, name, look.unicode, look.width)
         self.emit("".join(f"{line}\n" for line in lines))
-        return self._pictures(report, list(arrays)[: plots.MOST])
+        self._pictures(report, list(arrays)[: plots.MOST])
+        if len(arrays) > plots.MOST:
+            self.emit(f"\n … {format_count(len(arrays) - plots.MOST, 'more picture')} (--show)\n")
+        return True
 
     def _pictures(self, report: Report, wanted: Sequence[str]) -> bool:
         from io import StringIO

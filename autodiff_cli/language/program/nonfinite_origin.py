@@ -108,7 +108,7 @@ def _shown(value: Any) -> str:
 MOST_SHOWN = 6  # elements of a gradient, and names
 
 
-def _reached(bad: list[tuple[str, Node]]) -> str:
+def _listed(bad: list[tuple[str, Node]]) -> str:
     """What is not finite in the end, with its numbers where they are few."""
     parts = []
     for name, node in sorted(bad, key=lambda pair: pair[0].endswith(".grad"))[:MOST_SHOWN]:
@@ -123,7 +123,7 @@ def _reached(bad: list[tuple[str, Node]]) -> str:
     if len(bad) > MOST_SHOWN:
         parts.append(f"{len(bad) - MOST_SHOWN} more")
     *first, last = parts
-    return f"reaches {', '.join(first)} and {last}" if first else f"reaches {last}"
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _has(test: Any, node: Node) -> bool:
@@ -153,7 +153,12 @@ def _describe(
         made = made if operand is None else f"{node.op.name}({_shown(operand)}) = {made}"
     count = f"{len(at)} of {node.numel} elements: " if node.numel > 1 else ""
     label = f"{count}{where} = {made}" if where else f"the value = {made}"
-    notes = [_reached(bad), *separate]
+    reached = [pair for pair in bad if any(a is node for a in ancestors([pair[1]]))]
+    told = [pair[0] for pair in bad if any(note.startswith(pair[0]) for note in separate)]
+    others = [pair for pair in bad if pair not in reached and pair[0] not in told]
+    notes = [f"reaches {_listed(reached)}", *separate]
+    if others:
+        notes.append(f"not finite for another reason: {_listed(others)}")
     if origin is not None:
         label = f"gradient, {label}" if where else f"the gradient = {made}"
         value = _operand_value(origin, node, index)
@@ -210,6 +215,8 @@ def _help(node: Node, both: bool) -> str:
     fixed = _kept(node)
     if fixed is None and any(_has(np.isinf, i) for i in node.inputs):
         return f"keep what overflows small: `exp(x - x.max())`, softmax, logsumexp   {further}"
+    if fixed is None and node.op.name in QUOTIENTS:
+        return f"keep the divisor away from 0, for example `(x + 1e-12)`   {further}"
     if fixed is None:
         return f"keep the operand in the domain, for example `clamp(x, min=1e-12)`   {further}"
     return f"`{fixed}` {'keeps both' if both else 'stays'} finite   {further}"

@@ -139,17 +139,24 @@ class Program:
         """Errors of names that later statements of the module read and nothing defines."""
         body = [] if self.tree is None or first.source is not self.source else self.tree.body
         known = module_names(self.tree) | set(self.scope.names) if self.tree and body else set()
-        found: dict[str, AutodiffError] = {}
+        found: dict[str, tuple[bool, Span]] = {}
         for statement in body:
             read = names_read(statement) if statement.span.end > first.end else ()
             called = {id(n.func) for n in syntax.walk(statement) if isinstance(n, syntax.Call)}
             for name in sorted(read, key=lambda n: n.span.start):
                 fresh = name.id not in known and name.id not in found and name.id != first.text
                 fresh = fresh and name.span.start > first.start
-                if fresh and len(found) < MOST_UNKNOWN and builtin(name.id) is None:
-                    say = unknown_op if id(name) in called else unknown_name
-                    found[name.id] = say(name.id, name.span, self.scope)
-        return list(found.values())
+                if fresh and builtin(name.id) is None:
+                    found[name.id] = id(name) in called, name.span
+        errors = [
+            (unknown_op if is_called else unknown_name)(name, span, self.scope)
+            for name, (is_called, span) in list(found.items())[:MOST_UNKNOWN]
+        ]
+        if rest := list(found)[MOST_UNKNOWN:]:
+            more = f" and {len(rest) - 5} more" if len(rest) > 5 else ""
+            note = f"not defined either: {', '.join(rest[:5])}{more}"
+            errors[-1].amend(notes=(*errors[-1].diagnostic.notes, note))
+        return errors
 
     def statements(self, tree: syntax.Module) -> list[syntax.Node]:
         """The statements that run; who watches a program puts its own between them."""

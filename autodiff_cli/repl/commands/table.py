@@ -9,6 +9,7 @@ from collections.abc import Callable
 from textwrap import wrap
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...render.text import format_count
 from ...suggest import did_you_mean, suggest
 from ..entries import Problem, Quit
 from . import files, inspect, settings, tools
@@ -86,9 +87,8 @@ def _redo(loop: Loop, words: str) -> None:
 def _reset(loop: Loop, words: str) -> None:
     count = len(loop.session.entries)
     loop.session.reset()
-    loop.say(
-        f"the session is empty; {count} {'entry' if count == 1 else 'entries'} dropped (:undo)"
-    )
+    dropped = f"; {format_count(count, 'entry', 'entries')} dropped (:undo)" if count else ""
+    loop.say(f"the session is empty{dropped}")
 
 
 def _quit(loop: Loop, words: str) -> None:
