@@ -308,6 +308,15 @@ def test_integer_constants_of_native_programs_are_promoted(product: str) -> None
                       f"loss = {product}\n", "snippet.py")).error is not None  # fmt: skip
 
 
+def test_pictures_are_left_out() -> None:
+    """Programs that draw run; it is said once, and a drawing is no number."""
+    text = "import matplotlib.pyplot as plt\nimport seaborn as sns\nimport torch\n"
+    report = run(Source(text + "plt.plot([1])\nsns.despine()\nx = torch.ones(2)\n", "a.py"))
+    assert [warning.code for warning in report.warnings] == ["W209"] and report.error is None
+    for wrong in ("plt.gca() + 1", "torch.tensor(plt.xlim())", "a, b = plt.x()"):
+        assert run(Source(f"{text}x = torch.ones(2)\n{wrong}\n", "a.py")).error is not None
+
+
 # Programs that run and do not do what they say: what is warned of, where, and what mends it.
 SLIPS = {
     "y = [1, 2, 4]\nt = const([[1], [2], [3]])\nloss = mean((y - t)**2)\n": (

@@ -105,6 +105,9 @@ FILES: dict[str, str] = {
     "pathlib": """
         Path
     """,
+    "drawing": """
+        Drawing
+    """,
     "utilities": """
         _gradients get_total_norm clip_grads_with_norm_ clip_grad_norm_ clip_grad_norm
         clip_grad_value_ parameters_to_vector vector_to_parameters
@@ -126,6 +129,7 @@ PRELUDE: dict[str, str] = {
 _PREFIX = {
     "argparse": "python.argparse.",
     "pathlib": "python.pathlib.",
+    "drawing": "python.drawing.",
     "checkpoints": "utils.checkpoint.",
     "data": "utils.data.",
     "schedulers": "optim.lr_scheduler.",

@@ -188,15 +188,20 @@ _OTHERS = {
     "pandas": 'read tables with `load("table.csv", header=True)`',
     "torchvision": "make the images: `torch.rand(8, 3, 32, 32)`",
     "torchaudio": "make the signals: `torch.randn(8, 1, 16000)`",
-    "matplotlib": "leave it out: `autodiff graph FILE` draws the graph of a program",
 }
+DRAWING = frozenset({"matplotlib", "mpl_toolkits", "pylab", "seaborn"})
+_PICTURES = "`autodiff run FILE --plot` shows gradients and losses, `autodiff graph FILE` the graph"
 
 
-def import_module(dotted: str) -> Namespace:
-    """The namespace of `import dotted`; E209 when it is not one of the known ones."""
+def import_module(dotted: str) -> Any:
+    """The namespace of `import dotted`; E209 when it is not one of the known ones. Programs that
+    draw run without their pictures."""
     path = MODULES.get(dotted)
     if path is None and dotted in from_above(FILES_OF_CLASSES):
         path = MODULES[dotted.rpartition(".")[0]]
+    if path is None and dotted.partition(".")[0] in DRAWING:
+        STATE.warn("W209", "pictures are left out: nothing is drawn here", _PICTURES)
+        return provided("python.drawing.Drawing")()
     if path is None:
         raise fail(
             "E209",
@@ -216,6 +221,8 @@ def import_name(module: str, name: str) -> Any:
     if dotted in MODULES and name != "gradcheck":
         return Namespace(MODULES[dotted])
     namespace = import_module(module)
+    if not isinstance(namespace, Namespace):
+        return namespace
     try:
         return member(namespace, name)
     except AutodiffError as error:
