@@ -329,25 +329,25 @@ def _argument(arg: Any) -> Any:
 def release(nodes: list[Node], since: int) -> None:
     """Let go of the history behind evaluated nodes that no gradient needs; nodes older than
     `since` were looked at before."""
-    pending = list(nodes)
-    seen: set[Node] = set()
-    while pending:
-        node = pending.pop()
-        if node.seq < since or node in seen:
-            continue
-        seen.add(node)
-        if node.value is not None and (not node.requires_grad or node.op is ops.LEAF):
-            if node.op is ops.LEAF:
-                node.args = (node.args[0], None)
-            elif node.op is not ops.CONSTANT and node.outputs is None and node.op is not ops.OUTPUT:
-                node.op = ops.CONSTANT
-                node.args = ()
-            else:
-                continue
-            node.inputs = ()
-            node.body = None
+
+    def below(node: Node) -> tuple[Node, ...]:
+        if node.seq < since:
+            return ()
+        if node.value is None or (node.requires_grad and node.op is not ops.LEAF):
+            return dependencies(node)
+        if node.op is ops.LEAF:
+            node.args = (node.args[0], None)
+        elif node.op is not ops.CONSTANT and node.outputs is None and node.op is not ops.OUTPUT:
+            node.op = ops.CONSTANT
+            node.args = ()
         else:
-            pending.extend(dependencies(node))
+            return ()
+        node.inputs = ()
+        node.body = None
+        return ()
+
+    for _ in walk(nodes, below):
+        pass
 
 
 ops.LATE.evaluate = evaluate

@@ -16,26 +16,17 @@ from ..errors import AutodiffError
 from ..graph.op import Op
 from ..graph.registry import overloads
 from ..language.python.builtins import TYPES
+from ..language.replay.harmless import LOOKING
 from ..language.runtime.names import builtin, member
 from ..language.syntax import tree as syntax
 from ..language.syntax.scoping import assigned_names, target_names
 from ..language.values.values import Builtin, Device, Namespace, OpFunction, TypeName, UserFunction
 from ..source import Span
 
-# Functions of the language that only look at their arguments and make something new.
-HARMLESS = frozenset([
-    "abs", "all", "allclose", "any", "approx", "as_tensor", "bool", "clone", "const", "dict",
-    "enumerate", "float", "format", "full_like", "getattr", "int", "isclose", "isinstance",
-    "len", "list", "max", "min", "ones_like", "Parameter", "pow", "print", "range", "repr",
-    "round", "set", "shape", "sorted", "str", "sum", "tensor", "tuple", "type", "zeros_like",
-    "zip", "array", "asarray", "item", "load",
-])  # fmt: skip
-# Methods that only look at a value; methods that are ops count as well.
-LOOKING = frozenset([
-    "argmax", "count", "detach", "dim", "element_size", "endswith", "format", "get", "index",
-    "is_floating_point", "item", "items", "join", "keys", "lower", "ndimension", "nelement",
-    "numel", "numpy", "size", "split", "startswith", "stride", "strip", "tolist", "upper",
-    "values",
+# Functions and methods that only look, with those that replay knows; methods that are ops do too.
+HARMLESS = LOOKING.union([
+    "Parameter", "allclose", "approx", "argmax", "array", "asarray", "clone", "const", "isclose",
+    "load", "print", "repr", "shape", "stride", "strip",
 ])  # fmt: skip
 # What these names do depends on the value: a tensor's `add` is an op, a set's changes the set.
 CHANGING = frozenset([
@@ -222,7 +213,7 @@ class Purity:
             return type(self.names.get(owner.id)) is Tensor
         if self._instance(tree.value):
             return False
-        if name in LOOKING:
+        if name in HARMLESS:
             return True
         return bool(overloads(name)) and not any(map(_draws, overloads(name)))
 

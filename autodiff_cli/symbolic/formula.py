@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..autograd.reverse import ruled
 from ..engine import evaluate as _engine  # noqa: F401  # eager ops ask it for values
 from ..errors import AutodiffError
 from ..graph.kinds import Kind
@@ -41,12 +42,11 @@ def derivative_of(op: Op) -> list[str]:
     g = constant(np.ones(result.shape, result.dtype))
     names[g] = "g"
     try:
-        found = op.vjp_rule(g, result, *result.args)
+        found = ruled(result, g)
     except (AutodiffError, ValueError):
         return []
     lines = []
-    cotangents = found if type(found) is tuple else (found,)
-    for position, cotangent in zip(op.tensor_params, cotangents, strict=False):
+    for position, cotangent in zip(op.tensor_params, found, strict=False):
         if isinstance(cotangent, Node):
             lines.append(_line(cotangent, names, f"g({op.params[position].name}) = "))
     return lines

@@ -12,6 +12,7 @@ from math import prod
 
 import numpy as np
 
+from ..autograd.reverse import ruled
 from ..graph.node import Node
 from ..graph.op import Op, constant
 from .algebra import Algebra
@@ -259,16 +260,15 @@ class Slopes:
         left = iter(operands)
         result = op.apply([next(left) if a is OPERAND else a for a in statics])
         g = constant(np.ones(own.shape))
-        assert op.vjp_rule is not None
-        found = op.vjp_rule(g, result, *result.args)
         reader = Reader(self.algebra, {})
         reader.known.update({**dict(zip(operands, parts, strict=True)), result: own})
         reader.known[g] = self.algebra.number(1.0, own.shape)
         return [
             self.algebra.stretched(reader.read(slope), own.shape)
-            if isinstance(slope, Node) else None
-            for slope in (found if isinstance(found, tuple) else (found,))[: len(parts)]
-        ]  # fmt: skip
+            if isinstance(slope, Node)
+            else None
+            for slope in ruled(result, g)[: len(parts)]
+        ]
 
 
 def _pow(algebra: Algebra, base: Sum, exponent: Sum) -> list[Sum]:
