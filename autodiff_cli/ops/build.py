@@ -1,24 +1,32 @@
 """Writes `index.txt`, which says where names are declared: `python -m autodiff_cli.ops.build`.
 
-Run it after adding an op; a new family gets a line with its name first.
+Run it after adding an op or a family.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
+from pathlib import Path
+
 from ..graph.registry import NAMES, OPS
-from . import INDEX, index, load_all
+from . import INDEX, index
 
 
 def index_text() -> str:
     """The index of the table as it is now."""
-    load_all()
+    files = sorted(Path(INDEX).parent.glob("*/[!_]*.py"))
+    new = [f"{path.parent.name}.{path.stem}" for path in files if path.parent.name != "kernels"]
+    families = dict.fromkeys([*index()[2], *new])
+    for family in families:
+        import_module(f"{__package__}.{family}")
     lines = []
-    for family in index()[2]:
+    for family in families:
         name = family.rpartition(".")[2]
         public = {key for key, ops in NAMES.items() if ops[0].family == name}
         private = {key for key, op in OPS.items() if op.family == name} - set(NAMES)
         rules = f" | {' '.join(sorted(private))}" if private else ""
-        lines.append(f"{family}: {' '.join(sorted(public))}{rules}\n")
+        if public or private:
+            lines.append(f"{family}: {' '.join(sorted(public))}{rules}\n")
     return "".join(lines)
 
 

@@ -17,6 +17,7 @@ import torch
 from autodiff_cli.graph.op import Op
 
 from ..table import Case, array_of, bind, cases, specs, weights, without_signs
+from .own_ops import OWN
 
 warnings.filterwarnings("ignore")
 torch.set_default_dtype(torch.float64)
@@ -34,7 +35,9 @@ PROJECTIONS: dict[str, Callable[[Any], Any]] = {
 
 def functions_of(op: Op) -> Iterator[Callable[..., Any]]:
     """PyTorch's forms of an op: functions of its names below `torch`, then the method, an
-    attribute, and the method that writes in place."""
+    attribute, and the method that writes in place; what stands for an op it does not have."""
+    if op.name in OWN:
+        yield OWN[op.name]
     for name in (op.name, *op.aliases):
         found: Any = torch
         for part in name.split("."):

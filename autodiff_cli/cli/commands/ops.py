@@ -39,12 +39,12 @@ PREFIXES = ("torch.", "F.", "nn.functional.", "np.", "numpy.", "Tensor.")
 
 @cache
 def public_ops() -> dict[str, list[Op]]:
-    """Overloads by every name they answer to. What has no name in PyTorch is used by rules only."""
+    """Overloads by every name that programs may call them by."""
     from ...graph.registry import NAMES, OPS
     from ...ops import load_all
 
     load_all()
-    shown = {key for key, op in OPS.items() if op.public and torch_names(op)}
+    shown = {key for key, op in OPS.items() if op.public}
     table: dict[str, list[Op]] = {}
     for name in sorted(NAMES):
         overloads = [op for op in NAMES[name] if op.key in shown]
