@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +17,8 @@ import autodiff_cli.render as render
 from autodiff_cli.cli import waiting
 from autodiff_cli.cli.main import main
 from autodiff_cli.cli.streams import Environment
+
+from ..said import compare, lines_of
 
 DEMO = "A = [[1, 2], [3, 4]]\nB = [[5, 6], [7, 8]]\nloss = sum((A + B) * A)\n"
 
@@ -68,9 +70,25 @@ class Result(NamedTuple):
 Cli = Callable[..., Result]
 
 
+WRITTEN = {".csv", ".dot", ".html", ".json", ".md", ".mmd", ".snap", ".svg", ".tex", ".txt", ".xml"}
+
+
+def written(folder: Path) -> Iterator[str]:
+    """The texts that a test wrote, in short; pictures of data are Matplotlib's."""
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in WRITTEN and path.is_file():
+            text = path.read_bytes().decode("utf-8", "replace")
+            name = path.relative_to(folder).as_posix()
+            yield f"{name}: {lines_of(text, 2)}" if "Matplotlib" not in text else name
+
+
 @pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
-    """Call the command in an empty folder with `demo.expr` in it."""
+def cli(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Cli]:
+    """Call the command in an empty folder with `demo.expr` in it; all that it says is compared
+    with what it said."""
+    shown: list[str] = []
     monkeypatch.chdir(tmp_path)
     # On a busy machine a sign of life would appear in what is compared.
     monkeypatch.setattr(waiting, "PATIENCE", 3600.0)
@@ -90,6 +108,9 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
         out, err = Stream(tty=tty, encoding=encoding), Stream(tty=tty, encoding=encoding)
         code = main(list(argv), Environment(given, out, err, variables))
         hold_against_schema(out.getvalue())
+        if argv[:1] != ("help",) and not {"--profile", "--timeout"} & {*argv}:  # but for the manual
+            shown.extend((f"{code} {out.getvalue()}", err.getvalue()))
         return Result(code, out.getvalue(), err.getvalue())
 
-    return call
+    yield call
+    compare(request, shown + [*written(tmp_path)])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from autodiff_cli.cli.commands.repl import run_tool, start
 from autodiff_cli.cli.streams import Environment
 from autodiff_cli.graph.op import value_of
 from autodiff_cli.language.values.values import Namespace
-from autodiff_cli.repl.loop import Loop, Surroundings
+from autodiff_cli.repl.loop import Loop, Reply, Surroundings
+
+from ..said import compare
 
 
 class Session:
@@ -26,15 +29,21 @@ class Session:
 
     def __call__(self, text: str) -> str:
         """Feed text that is expected to work; what it shows."""
-        reply = self.loop.feed(text)
+        reply = self._fed(text)
         assert reply.status == "ok", reply.output
         return reply.output
 
     def fails(self, text: str) -> str:
         """Feed text that is expected to fail; what it shows."""
-        reply = self.loop.feed(text)
+        reply = self._fed(text)
         assert reply.status == "error", reply
         return reply.output
+
+    def _fed(self, text: str) -> Reply:
+        reply = self.loop.feed(text)
+        output = re.sub("putting the session back .*\n", "", reply.output)  # where that takes long
+        SHOWN.append(f"{text}\n{output}")
+        return reply
 
     def state(self) -> dict[str, Any]:
         """Everything the names hold, as plain data."""
@@ -65,6 +74,18 @@ def _data(value: Any) -> Any:
         if isinstance(held, dict):
             return {key: _data(item) for key, item in held.items()}
     return value if isinstance(value, bool | int | float | str) else type(value).__name__
+
+
+SHOWN: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def shown(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What the sessions of a test say is what they said."""
+    SHOWN.clear()
+    yield
+    if SHOWN and not hasattr(request.function, "is_hypothesis_test"):  # it draws what it likes
+        compare(request, SHOWN)
 
 
 @pytest.fixture

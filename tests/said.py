@@ -1,0 +1,81 @@
+"""What tests were shown, word for word, beside what was recorded of it: `RECORD_SAID=1` writes it.
+
+A file for a folder, a heading for a test. What is long has its beginning there, and a checksum of
+the rest.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+
+FIXTURES = Path(__file__).parent / "fixtures"
+RECORD = bool(os.environ.get("RECORD_SAID"))
+LINES, WIDTH = 80, 240
+CONTROL = {i: f"\\x{i:02x}" for i in (*range(32), 127)}
+# How long something took, where things lie, what only this release or this machine says.
+VARYING = re.compile(
+    r"\d+(?:\.\d+)? ?(?:s|ms|us|µs|ns|min)\b|(?<=best of )\d+|(?<=\"seconds\": )[\d.e-]+"
+    r"|(?<=autodiff-crash-)\w+|(?<=in autodiff )[\d.]+|(?<=0x)[0-9a-f]{6,}|/\S*/(?=\w)"
+)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}… {len(text)} {_sum(text)}"
+
+
+def _sum(text: str) -> str:
+    return f"{crc32(text.encode('utf-8', 'replace')):08x}"
+
+
+def lines_of(text: str, most: int = LINES) -> list[str]:
+    """The lines of a text as they are recorded."""
+    found = VARYING.sub("#", text).split("\n")
+    if len(found) > most:
+        found[most:] = [f"… {len(found)} lines {_sum(chr(10).join(found[most:]))}"]
+    return [_cut(line.translate(CONTROL), WIDTH) for line in found]
+
+
+class Said:
+    """What the tests of a folder were shown."""
+
+    def __init__(self, folder: str):
+        self.path = FIXTURES / f"said_{folder}.txt"
+        self.tests: dict[str, list[str]] = {}
+        text = self.path.read_text("utf-8") if self.path.exists() else ""
+        for part in text.split("\n== ")[1:]:
+            heading, *lines = part.rstrip("\n").split("\n")
+            self.tests[heading] = [line[1:] for line in lines]
+        if RECORD:
+            atexit.register(self.write)
+
+    def write(self) -> None:
+        rows = (f"\n== {test}" + "".join(f"\n {line}" for line in lines)
+                for test, lines in sorted(self.tests.items()))  # fmt: skip
+        self.path.write_text("".join(rows) + "\n", "utf-8")
+
+    def compare(self, test: str, texts: Iterable[str]) -> None:
+        """Hold what a test was shown against what is recorded of it."""
+        found = [line for text in texts for line in lines_of(text)]
+        test = test.translate(CONTROL)
+        if RECORD:
+            self.tests[test] = found
+        assert found == self.tests.get(test)
+
+
+@cache
+def said(folder: str) -> Said:
+    return Said(folder)
+
+
+def compare(request: pytest.FixtureRequest, texts: Iterable[str]) -> None:
+    """Hold what the test of a fixture was shown against what is recorded of it."""
+    node = request.node
+    said(node.path.parent.name).compare(f"{node.path.name}::{node.name}", texts)
