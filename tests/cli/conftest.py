@@ -113,4 +113,4 @@ def cli(
         return Result(code, out.getvalue(), err.getvalue())
 
     yield call
-    compare(request, shown + [*written(tmp_path)])
+    compare(request, [*shown, *written(tmp_path)])
