@@ -154,7 +154,7 @@ def jvp(outputs: list[Node], inputs: list[Node], tangents: list[Node | None]) ->
 
 
 def _sources(node: Node) -> tuple[Node, ...]:
-    """What a change of a node comes from, recorded or not."""
+    """Return the nodes whose changes move a node, recorded or not."""
     op = node.op
     if op is LEAF:
         return node.inputs

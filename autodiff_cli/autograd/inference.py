@@ -26,7 +26,7 @@ def check_inferred(result: Node) -> None:
 
 
 def _saved(node: Node) -> list[Node]:
-    """What a node saved; of a composite all operands from which its body makes what that saves."""
+    """Return the nodes that a node saved; of a composite the operands that its body saves from."""
     if node.op is OUTPUT or "own saving" in node.op.properties:
         return []
     if node.grad_name == "NotImplemented" or (node.marks is not None and node.marks.freed):

@@ -464,7 +464,7 @@ def fitted(kind: Kind, g: Node, x: Node, op: Any) -> Node:
 
 
 def ruled(node: Node, g: Any, args: tuple[Any, ...] | None = None) -> tuple[Any, ...]:
-    """What the vjp rule of a node gives; `g` is a dict or tuple where it has several results."""
+    """Apply the vjp rule of a node; `g` is a dict or tuple where it has several results."""
     out: Any = node
     if node.outputs is not None:
         out = results_of(node)
@@ -547,7 +547,7 @@ def saved_by(node: Node) -> list[Node]:
 
 
 def _read_by_rule(node: Node, g: Any) -> list[Node]:
-    """What the rule of a node reads for this cotangent."""
+    """Return the nodes that the rule of a node reads for this cotangent."""
     with grad_mode(False):
         since = tick()
         return _reads(node, ruled(node, g), since)

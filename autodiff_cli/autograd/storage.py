@@ -26,7 +26,7 @@ class Counter:
 
 
 class Content:
-    """What memory holds now. It is not the memory itself: nobody seems to look at that for it."""
+    """The values in memory now, held without counting as somebody who looks at the memory."""
 
     __slots__ = ("node",)
 
@@ -35,7 +35,7 @@ class Content:
 
 
 class Part:
-    """What view steps show of memory now."""
+    """The part of memory that view steps show, with its values now."""
 
     __slots__ = ("steps", "storage")
 
@@ -65,7 +65,7 @@ class Storage:
         self.part: tuple[Node, tuple[Step, ...]] | None = None
 
     def seen_through(self, steps: Iterable[Step]) -> Node:
-        """What view steps show of the memory now."""
+        """Apply view steps to the values in memory now."""
         node = self.node
         for step in steps:
             node = applied(step, node)
@@ -79,7 +79,7 @@ class Storage:
         return node
 
     def put(self, node: Node) -> None:
-        """Hold other values."""
+        """Put other values into the memory."""
         node.handle = node.handle or self.node.handle
         self.node = node
         self.version += 1
@@ -87,8 +87,8 @@ class Storage:
             self.content.node = node
 
     def note_write(self, steps: tuple[Step, ...], by: Node | None, version: int) -> None:
-        """What it holds will be overwritten, through these steps: values that were saved of tensors
-        with the same counter cannot be used any more, others are read as they will be."""
+        """Note that the memory is about to be overwritten through these steps. Saved values of
+        tensors with the same version counter become invalid; others will be read as overwritten."""
         own_counters = [i for i, step in enumerate(steps) if step[0].key == "data_alias"]
         for step in steps[own_counters[-1] :] if own_counters else ():
             if (apart := self.apart.get(id(step))) is not None:

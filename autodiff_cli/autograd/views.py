@@ -67,7 +67,7 @@ NO_STEPS = Steps()
 
 
 def applied(step: Step, node: Node) -> Node:
-    """What a view step shows of a node."""
+    """Apply a view step to a node."""
     op, rest, index = step
     found = op.apply([node, *rest])
     part: Node = found if index < 0 else found[index]
@@ -87,8 +87,8 @@ ZEROED = frozenset({"tril", "triu"})  # those that write zeros to elements of th
 
 
 def agreed(target: Node, written: Node) -> Node:
-    """What is written to a tensor some of whose elements are one place in memory: each of those
-    becomes the last that an op names. E308 for ops that write all of them."""
+    """Return what a write leaves in a tensor some of whose elements share a place in memory: the
+    last element that the op names wins. E308 for ops that write all elements."""
     at = NAMED.get(written.op.key)
     args = list(written.args)
     if at is not None:
@@ -131,8 +131,8 @@ def overlaps(node: Node) -> bool:
 
 
 def in_turn(target: Node, written: Node, by: Node | None) -> Node:
-    """What is written to a tensor whose rows overlap: one element after the other, each of which
-    sees what those before it have written when they are written by an op that reads them."""
+    """Return what a write leaves in a tensor whose rows overlap: elements are written one after the
+    other, and an op that reads them sees the writes before its own."""
     places = _places(target)
     order = np.argsort(places, kind="stable")
     starts, counts = np.unique(places[order], return_index=True, return_counts=True)[1:]

@@ -53,7 +53,7 @@ def hooked(node: Node) -> bool:
 
 
 def hook_cut(node: Node) -> Cut:
-    """What a hook does, said as a cut."""
+    """Describe a hook as a cut."""
     return Cut(node, "a hook changes the gradient here", "register_hook", "is changed by")
 
 

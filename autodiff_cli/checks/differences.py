@@ -160,7 +160,7 @@ class GraphCheck:
     def _explained(
         self, leaf: Node, point: np.ndarray, gradient: np.ndarray, result: LeafResult
     ) -> LeafResult:
-        """What remains of a disagreement when cuts of the graph are taken for constants."""
+        """Compare again with the cuts of the graph as constants; return what still disagrees."""
         cuts = find_cuts(self.replay, self.objective.nodes, leaf)
         if not cuts:
             return result
@@ -176,7 +176,7 @@ class GraphCheck:
         return result
 
     def _without_hooks(self, leaf: Node, point: np.ndarray, result: LeafResult) -> LeafResult:
-        """What remains of a disagreement when no hook changes the gradient."""
+        """Compare again without hooks on the gradient; return what still disagrees."""
         nodes = [n for n in (leaf, *self.replay.dependents(leaf)) if hooked(n)]
         if not nodes:
             return result
@@ -268,8 +268,8 @@ class GraphCheck:
     def _second(
         self, second: GraphCheck, leaf: Node, direction: np.ndarray
     ) -> tuple[Verdict, list[Cut]]:
-        """What a weighted sum of gradients does along a direction, and the cuts that explain a
-        disagreement."""
+        """Measure a weighted sum of gradients along a direction; return the verdict and the cuts
+        that explain a disagreement."""
         point = np.asarray(self.replay.value(leaf))
         claimed = 0.0
         seeds = [(g, weight) for g, weight in second.objective.seeds if g.requires_grad]

@@ -176,7 +176,7 @@ def widened(value: Any, wide: bool) -> Any:
 
 
 def finished(value: Any, wide: bool) -> Any:
-    """What a kernel returned, as arrays."""
+    """Return the results of a kernel as arrays."""
     if type(value) is tuple or type(value) is list:
         return tuple(finished(part, wide) for part in value)
     return widened(np.asarray(value) if isinstance(value, np.generic) else value, wide)

@@ -24,8 +24,8 @@ SMALL = 1024  # elements below which arrays are copied without asking whose memo
 
 
 def _references() -> int:
-    """What `getrefcount` tells of an array that nobody but a list and a loop over it holds; it
-    differs between versions of Python."""
+    """Return `getrefcount` of an array held only by a list and the loop over it, which differs
+    between versions of Python."""
     count = 0
     for array in [np.empty(0)]:
         count = getrefcount(array)

@@ -36,7 +36,7 @@ def variables(
     objective: str,
     warnings: list[Diagnostic],
 ) -> list[Variable]:
-    """What the totals are of: --wrt, else every leaf that was reached, in the program's order."""
+    """Return the leaves to total: those of --wrt, else all that were reached, in program order."""
     if not wrt:
         leaves = [node for node in recording.nodes if node.op is LEAF]
         order = {name: at for at, name in enumerate(names.tensors)}

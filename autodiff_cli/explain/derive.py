@@ -142,8 +142,8 @@ def _exported(
 
 
 def _steady(seeds: Seeds, context: _Context) -> tuple[Seeds, dict[Node, Node], Stable]:
-    """What is exported in place of the results, its gradients, and the nodes that stand for others:
-    none where they do not give what the program gave."""
+    """Return stable forms of the results to export, their gradients, and which nodes they replace;
+    the results themselves where the stable forms give other values."""
     wanted = [v.node for v in context.wanted]
     before = {node: context.recording.used[node] for node in wanted}
     stable = Stable(wanted)
@@ -197,7 +197,7 @@ def _derived(
 
 
 class _Context:
-    """What formulas of one program are made of and held against."""
+    """The names and values that formulas of one program are made of and verified with."""
 
     def __init__(self, program: Observed, seeds: Seeds, objective: str, request: Request):
         self.file = program.source.name
@@ -237,7 +237,7 @@ class _Context:
         self.readable = {**self.values, **self.ends, **self.short}
 
     def derived(self, **found: Any) -> Derived:
-        """What was found, and of what."""
+        """Return the derivation with its file, objective and warnings."""
         return Derived(self.file, self.of, name(self.of), warnings=self.warnings, **found)
 
     def derivative(
@@ -352,7 +352,7 @@ def _is_finite(node: Node) -> bool:
 
 
 def _given(node: Node) -> Node:
-    """What a node is, in whichever dtype."""
+    """Return a node without the casts around it."""
     while node.op.key == "cast":
         node = node.inputs[0]
     return node

@@ -39,7 +39,7 @@ for name, at in %s.items():  # beside central differences along a direction, of 
     close = 1e-11 * max(1.0, *map(abs, moved))
     np.testing.assert_allclose((slopes[name] * step).sum(), slope, 1e-5, close, err_msg=name)
 """
-MOST_WRITTEN = 256  # elements of an array that is written into the code when there is a file beside
+MOST_WRITTEN = 256  # elements of an array in the code; larger ones go to a file, where there is one
 RESERVED = (
     "np",
     "jnp",

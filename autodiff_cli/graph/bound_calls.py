@@ -26,7 +26,7 @@ MOST_KNOWN = 64  # calls that one op remembers
 
 
 def key_of_call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
-    """What equal calls share: shapes and dtypes of the nodes, which come first, and the static
+    """Return the key of equal calls: shapes and dtypes of the nodes, which come first, and static
     arguments; None for calls that are not alike (the values of floats differ)."""
     key: list[Any] = []
     for value in args:

@@ -93,8 +93,7 @@ class Op(Declared):
         return bound
 
     def again(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The result of nodes and static arguments of which the like were bound before; None when
-        none were."""
+        """Apply a call whose binding is cached, or return None."""
         if not self.known:
             return None
         key = key_of_call(args, kwargs)

@@ -200,7 +200,7 @@ def _called(calls: list[Call], truths: list[tuple[int, bool]], values: list[Any]
 
 
 def layout(array: np.ndarray) -> tuple[Any, ...]:
-    """What decides in which order kernels go through an array."""
+    """Return the facts of an array that decide in which order kernels go through it."""
     shape = array.shape
     strides = tuple([s for s, n in zip(array.strides, shape, strict=True) if n != 1])
     return shape, array.dtype, strides if array.size else None
@@ -305,7 +305,7 @@ class Later(Unread):
 
 
 def maker(value: Any) -> Callable[[list[Any]], Any]:
-    """What makes a value of registers."""
+    """Return a function that makes the value from registers."""
     if type(value) is Varying:
         at = value.at
         return lambda values: values[at]

@@ -31,8 +31,8 @@ def walk(
 def bottom_up(
     root: Item, below: Callable[[Item], Iterable[Item]], known: Container[Item]
 ) -> Iterator[Item]:
-    """What `below` leads to, the root last, each after all below it; who asks for the next one has
-    made the one before `known`."""
+    """Yield what `below` leads to, each item after all below it, the root last. The caller adds an
+    item to `known` before it asks for the next one."""
     pending = [root]
     while pending:
         item = pending[-1]

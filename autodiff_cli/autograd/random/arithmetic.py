@@ -65,11 +65,10 @@ def poisson_count(rate: float, stream: Uniforms) -> int:
 
 
 def swapped(step: np.ndarray, place: np.ndarray) -> np.ndarray:
-    """What 0..n-1 becomes after swapping `step[k]` with `place[k] >= step[k]` in order.
+    """Return 0..n-1 after swapping `step[k]` with `place[k] >= step[k]` for each k in order.
 
-    The value met at place j is the one put there by the last step that chose j, which moved it
-    from its own place, and so on back; following those links for all places at once replaces
-    the loop.
+    The last step that chose a place moved its value there from the step's own place. Following
+    these links back for all places at once replaces the loop.
     """
     count = len(step) + 1
     bits = np.int64(count.bit_length())

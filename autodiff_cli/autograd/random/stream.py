@@ -335,7 +335,7 @@ class Generator(Words):
     # Noise of layers.
 
     def dropout(self, shape: Shape, p: float = 0.5, dtype: DType = np.float32) -> np.ndarray:
-        """What `F.dropout` multiplies its input by: 0, or 1 / (1 - p). p of 0 or 1 draws nothing.
+        """Draw the factors of `F.dropout`: 0, or 1 / (1 - p). p of 0 or 1 draws nothing.
 
         `dropout1d/2d/3d` draw one value a channel: give the shape (N, C, 1, ...).
         """

@@ -286,7 +286,7 @@ def linearize(call: Call, primals: list[Any]) -> tuple[Any, Callable[..., Any]]:
     seen: dict[Node, Node] = {}
 
     def constant(node: Node) -> Node:
-        """What does not move, with what memory holds at the first call."""
+        """Return a node that does not move, with the values of memory at the first call."""
         if node not in fixed:
             value = opened.settled(remade(node, opened.since, seen))
             if node.requires_grad:

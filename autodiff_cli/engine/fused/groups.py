@@ -18,7 +18,7 @@ from ...graph.node import Node, Shape
 
 FUSE_FROM = 16_384  # elements; below that a call costs more than the memory it saves
 ROW_LIMIT = 65_536  # elements behind the lead that a tile must hold
-FEWEST_ROWS = 16  # of a tile whose partial results are arrays
+FEWEST_ROWS = 16  # in a tile, when its partial results are arrays
 
 POINTWISE, REDUCTION, MOVEMENT = Kind.POINTWISE, Kind.REDUCTION, Kind.MOVEMENT
 
@@ -56,7 +56,7 @@ class Grouping:
             self._place(node)
 
     def inputs(self, node: Node) -> list[Node]:
-        """What a node reads, each as the node that is computed in its place."""
+        """Return the nodes that a node reads, each replaced by the one computed in its place."""
         chosen = self.chosen
         return [chosen.get(x, x) for x in node.inputs]
 

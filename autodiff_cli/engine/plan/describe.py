@@ -47,7 +47,7 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What a group computes of one expression: the ops of its nodes, forward or backward."""
+    """The ops that a group runs for one expression, forward or backward."""
 
     span: Any
     backward: bool
@@ -130,8 +130,8 @@ class DescribedTiled(Tiled):
 
 
 class Detail:
-    """What a step's node was, as far as predictions need it; `cost` is in nanoseconds of one thread
-    and `product` whether BLAS does it."""
+    """Facts about a step's node for predictions: `cost` in nanoseconds of one thread, `product`
+    whether BLAS computes it."""
 
     __slots__ = ("cost", "flops", "many", "parts", "product", "read", "seq")
 
@@ -201,7 +201,7 @@ def _group(step: DescribedTiled, is_backward: IsBackward) -> GroupPlan:
 
 
 def _legend(names: dict[str, Any]) -> str:
-    """What the numbered names of a source stand for, as a comment."""
+    """Write a comment that explains the numbered names of a generated source."""
     found = []
     for name, value in names.items():
         if name != getattr(value, "__name__", ""):

@@ -49,7 +49,7 @@ class Turns:
         return 0
 
     def run(self, arrays: list[Any], rest: list[Any]) -> tuple[list[Any], list[Any]]:
-        """What comes after `arrays`, valid until three runs later, and other targets."""
+        """Return the next `arrays`, valid until three runs later, and the other targets."""
         at = self._at(arrays)
         return self.sides[(at + 1) % SIDES], self.ways[at].run(rest)
 
@@ -77,7 +77,7 @@ def _start(array: np.ndarray) -> int:
 
 
 def _view(array: np.ndarray, after: int, like: np.ndarray) -> np.ndarray:
-    """What begins so many bytes after the first element of an array."""
+    """Return a view that begins `after` bytes behind the first element of an array."""
     base: Any = array if array.base is None else array.base
     flat = base.ravel("K") if base.ndim else base.reshape(1)
     after += _start(array) - _start(flat)

@@ -134,7 +134,7 @@ class Passes:
 
 
 def real(node: Node) -> Node:
-    """What a node stands for: a composite for its body, a leaf for what it takes on."""
+    """Return the node computed for another: the body of a composite, the source of a leaf."""
     while node.value is None:
         if node.op is OUTPUT and type(node.args[0].body) is tuple:
             node = node.args[0].body[node.args[1]]
@@ -148,7 +148,7 @@ def real(node: Node) -> Node:
 
 
 class _Graph:
-    """What the targets of one evaluation need, and where the rows of each node are."""
+    """The nodes that one evaluation needs, and where the rows of each are."""
 
     def __init__(self, targets: list[Node], passes: Passes):
         self.passes = passes

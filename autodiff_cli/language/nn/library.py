@@ -254,7 +254,7 @@ def _plain_again(module: Module, name: str) -> None:
 
 
 def _others(self: Module, **plain: Any) -> str:
-    """What `extra_repr` adds: the attributes that are not what they are where nobody says else."""
+    """Write the attributes that differ from their defaults, for `extra_repr`."""
     found = [(name, self.get_attribute(name)) for name in plain]
     return "".join([f", {n}={formatted(v, '')}" for n, v in found if v != plain[n]])
 

@@ -141,7 +141,7 @@ class Module(Object):
             raise fault("E207 cannot-assigned-before-super", self.cls.name, what=what)
 
     def _forget(self, name: str, keep: dict[str, Any] | None = None) -> None:
-        """What is assigned again keeps its place in the table where it goes."""
+        """Remove a name from all tables except `keep`, where it keeps its place."""
         for table in (self.fields, self.parameters, self.modules, self.buffers):
             if table is not keep:
                 table.pop(name, None)

@@ -263,7 +263,7 @@ def _shown(owner: str, method: str) -> str:
 
 
 def _provide(names: dict[str, Any]) -> None:
-    """What the files use besides the builtins, all of it at once."""
+    """Define the names that the library's files use besides the builtins."""
     paths = {
         "torch": "", "F": "nn.functional", "math": "math", "os": "python.os", "sys": "python.sys",
     }  # fmt: skip

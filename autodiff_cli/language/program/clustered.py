@@ -50,4 +50,4 @@ class Clustered(Compiled):
         return super()._array(name, value)
 
     def _remember(self, key: Key, *rest: Any) -> None:
-        """Nothing: no plan is kept."""
+        """Keep no plan."""

@@ -57,7 +57,7 @@ class Places:
         self.forward = {n.span: n for n in ancestors(values) if n.span is not None}
 
     def origin(self, node: Node) -> Node | None:
-        """What a node is the backward of: those have the places of what they differentiate."""
+        """Return the forward node that a backward node differentiates: both have one place."""
         if node.seq <= self.last or node.span is None:
             return None
         return self.forward.get(node.span)

@@ -239,7 +239,7 @@ _OF_TENSORS = ["Collection", "Container", "Hashable", "Iterable", "Reversible", 
 
 
 class _Kind(TypeName):
-    """What annotations name; `Union[int, str]` says nothing more here."""
+    """A name for annotations; what stands in its brackets is ignored."""
 
     __slots__ = ()
 

@@ -48,7 +48,7 @@ def compile_steps(trees: list[syntax.Node], context: Context) -> Steps:
 
 
 def _in_turn(parts: list[Steps]) -> Steps:
-    """Steps one after the other, until one gives a signal, or at last a value."""
+    """Run steps in order until one gives a signal; return it, or what the last one gives."""
 
     def steps(scope: Scope) -> Generator[Any, None, Any]:
         for part in parts:

@@ -26,7 +26,7 @@ DIRECT = frozenset({"add", "sub", "mul", "div"})
 
 
 def compile_binary(tree: syntax.BinOp, context: Context) -> Run:
-    """A left-deep chain (`a + b + c ...`) runs in a loop, so that its length is not its depth."""
+    """Compile an operator; a chain (`a + b + c ...`) becomes a loop, so that it may be long."""
     chain: list[syntax.BinOp] = []
     left: syntax.Node = tree
     while type(left) is syntax.BinOp:

@@ -33,7 +33,7 @@ class Housekeeping:
         STATE.garbage = STATE.made = 0
 
     def excuse(self, operations: int) -> None:
-        """These operations were bounded and are settled: they do not count against the limit."""
+        """Take operations that had a bound of their own off the count for the limit."""
         STATE.began += operations
 
     def after_step(self, scope: Scope) -> None:

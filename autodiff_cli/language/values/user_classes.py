@@ -336,7 +336,7 @@ def _lacking(name: str) -> Callable[..., Any]:
 
 
 class Object(Instance):
-    """What all values of classes can do."""
+    """The base of all values of classes: attributes, operators, calls."""
 
     fields: dict[str, Any]
 

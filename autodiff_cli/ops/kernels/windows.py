@@ -312,7 +312,7 @@ MANY_TAPS = 16
 
 
 def weighted_sum(x: Any, axis: int, table: Taps) -> Any:
-    """Along a dim, the sum of each row of taps of a table."""
+    """Add up the elements that each row of a table of taps reads along a dim."""
     if table.at.shape[1] > MANY_TAPS:
         return _segmented(x, axis, table)
     total: Any = None

@@ -221,7 +221,7 @@ def _maxima(input, rules, return_indices):
 
 
 def _pooled(input, rules, pool):
-    """The last dims pooled; a single one by way of two, as PyTorch records it."""
+    """Pool the last dims; a single one as the second of two, as PyTorch records it."""
     if len(rules) > 1:
         return pool(input, rules)
     result = pool(F.unsqueeze(input, len(input.shape) - 1), (_WHOLE[rules[0][0]], *rules))

@@ -353,7 +353,7 @@ def _(g, out, input, eps):
 
 
 def no_slope(name):
-    """The cotangent of an operand that PyTorch cannot differentiate towards."""
+    """The cotangent of an operand for which PyTorch has no derivative."""
     raise fault("E404 no-derivative-towards-operand", name)
 
 
