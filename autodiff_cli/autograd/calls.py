@@ -60,7 +60,7 @@ def call_ops(ops: list[Op], name: str, args: tuple[Any, ...], kwargs: dict[str, 
     if op.arity == len(nodes) and not kwargs:
         if op.arity == 1 and type(nodes[0]) is Node:
             return Tensor(op.one(nodes[0]))
-    elif (known := op.again(nodes, kwargs)) is not None:
+    elif (known := op.apply_cached(nodes, kwargs)) is not None:
         return wrapped(op, known, args, kwargs)
     problems: list[tuple[Op, BindError]] = []
     for op in ops:

@@ -51,8 +51,8 @@ def _detached(node: Node, read: Node) -> AutodiffError:
 
 
 def changed_since(node: Node, read: Node, overwritten: Any) -> AutodiffError:
-    """E407 for a value that `node` saved, and that was overwritten: where, by what, and the
-    how-manyth change of it."""
+    """E407 for a value that `node` saved and that was overwritten: where, by what, and the index of
+    the change."""
     at, _, version, _ = overwritten
     where = labelled(at, "changed in place here") + labelled(node.span, "saved here")
     words = _modified(node, read, version)

@@ -19,7 +19,7 @@ from ..graph.op import LEAF, OUTPUT, POINTWISE, Op, cast, number, results_of, va
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode
 from ..graph.strides import contiguous_strides
-from ..graph.symbolic_numbers import Aside
+from ..graph.symbolic_numbers import RecordingAborted
 from ..graph.walk import SEQUENCE, bodies, walk
 from . import data_mutation, function_hooks
 from .overwritten import changed_since, check_saved, freed, overwritten_at, recorded, shown
@@ -80,7 +80,7 @@ class Pass:
         if STATE.recorder is not None and not retain_graph:
             since = STATE.recorder.since
             if any(node.seq < since and node.op is not LEAF for node in self.order):
-                raise Aside  # what it frees of steps before is not put back after the recording
+                raise RecordingAborted  # what it frees of steps before is not put back
 
     def _order(self, nodes: list[Node]) -> list[Node]:
         """Nodes that a cotangent may reach, the newest first."""

@@ -129,7 +129,7 @@ def _undetached(node: Node) -> Iterator[Node]:
 
 
 def mark_overwritten(node: Node, by: Node | None, version: int) -> None:
-    """Remember where a value was overwritten, by what, the how-manyth change it was, and when: an
+    """Remember where a value was overwritten, by what, the index of the change, and when: an
     in-place op has kept the old value for itself, as PyTorch's do. A number is not memory: its node
     stands for all numbers that are equal to it."""
     if node.weak and node.op is CONSTANT:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .bound_calls import Known
+from .binding_cache import Known
 from .kinds import Kind, Promote
 from .params import Param
 

@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import AutodiffError, fault
 from ..numerals import short
 from . import params
-from .bound_calls import MOST_KNOWN, Known, key_of_call
+from .binding_cache import MOST_KNOWN, Known, key_of_call
 from .declared import Declared
 from .dtypes import BOOL, FLOAT16, FLOAT32, INT64, result_dtype
 from .kinds import Kind, Promote
@@ -92,7 +92,7 @@ class Op(Declared):
         self._note(given, kwargs, bound)
         return bound
 
-    def again(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def apply_cached(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Apply a call whose binding is cached, or return None."""
         if not self.known:
             return None
@@ -142,7 +142,7 @@ class Op(Declared):
                     if type(y) in params.NUMBERS:
                         return self.pair(x, number(y))
         else:
-            result = self.again(args, kwargs)
+            result = self.apply_cached(args, kwargs)
             if result is not None:
                 return result
         try:

@@ -18,8 +18,7 @@ def too_many_dims(shape: Shape) -> AutodiffError:
 
 
 def not_single(node: Node, said: str, help: str | tuple[str, ...]) -> AutodiffError:
-    """E401 for a result of which there should be one number; `said` is the message up to
-    its shape."""
+    """E401 for a result that is not one number; `said` is the message up to its shape."""
     shape = tuple(node.shape)
     return fail(
         "E401",

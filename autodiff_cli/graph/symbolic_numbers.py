@@ -3,7 +3,7 @@ that grow.
 
 While a step is recorded, a number that may be another one in the next step is a `Varying`: its
 arithmetic is written to a `Tape`, which does it again for every run, by the same operators. Where
-such a number would have to become an ordinary one, `Aside` ends the recording.
+such a number would have to become an ordinary one, `RecordingAborted` ends the recording.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NUMBERS = (int, float)
 MOST_BITS = 1000  # of powers of ints
 
 
-class Aside(BaseException):
+class RecordingAborted(BaseException):
     """A step cannot be recorded; no `except` of a program may catch it."""
 
 
@@ -104,7 +104,7 @@ class Tape:
         """`function(*operands)`, noted; a truth is expected to stay what it is."""
         numbers = [x.value if type(x) is Varying else x for x in operands]
         if any(type(x) not in NUMBERS for x in numbers):
-            raise Aside
+            raise RecordingAborted
         key = function, tuple([self.register(x) for x in operands])
         found = self._known.get(key)
         if found is not None:
@@ -112,7 +112,7 @@ class Tape:
         try:
             value = function(*numbers)
         except (ArithmeticError, ValueError):
-            raise Aside from None
+            raise RecordingAborted from None
         late = not self._late.isdisjoint(key[1])
         at = len(self.values)
         (self.after if late else self.before).append((*key, at))
@@ -128,7 +128,7 @@ class Tape:
     def array(self, function: Callable[..., np.ndarray], registers: tuple[int, ...]) -> Node:
         """The node of an array that `function` makes of registers in every run anew."""
         if not self._late.isdisjoint(registers):
-            raise Aside
+            raise RecordingAborted
         node = self._array(function(*[self.values[at] for at in registers]))
         self.before.append((function, registers, len(self.values) - 1))
         return node
@@ -147,7 +147,7 @@ class Tape:
     def node(self, x: Varying, dtype: np.dtype, weak: bool) -> Node:
         """The node of a number."""
         if x.at in self._late:
-            raise Aside
+            raise RecordingAborted
         key = x.at, dtype, weak
         node = self.fed.get(key)
         if node is None:
@@ -242,7 +242,7 @@ class Varying:
         return self.tape.node(self, dtype, weak)
 
     def _refuse(self, *_: Any) -> Any:
-        raise Aside
+        raise RecordingAborted
 
     __add__, __radd__ = _forward(operator.add), _backward(operator.add)
     __sub__, __rsub__ = _forward(operator.sub), _backward(operator.sub)
@@ -271,7 +271,7 @@ class Unread:
     __slots__ = ()
 
     def _refuse(self, *_: Any) -> Any:
-        raise Aside
+        raise RecordingAborted
 
     __len__ = __iter__ = __getitem__ = __contains__ = __bool__ = __hash__ = __call__ = _refuse
     __eq__ = __ne__ = __add__ = __radd__ = __mul__ = __str__ = __repr__ = __format__ = _refuse
@@ -313,7 +313,7 @@ def maker(value: Any) -> Callable[[list[Any]], Any]:
         make: Callable[[list[Any]], Any] = value.make
         return make
     if type(value) not in (int, float, bool, str, type(None)):
-        raise Aside
+        raise RecordingAborted
     return lambda values: value
 
 
@@ -327,7 +327,7 @@ def later(function: Callable[..., str], values: Sequence[Any]) -> Any:
 def like(value: Any) -> Any:
     """A value of the kind that one has in every step."""
     if isinstance(value, Unread):
-        raise Aside
+        raise RecordingAborted
     return value.value if type(value) is Varying else value
 
 

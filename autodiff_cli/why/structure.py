@@ -23,10 +23,10 @@ from ..language.syntax import tree as syntax
 from ..language.syntax.tree import walk
 from ..language.values.dialect import kind_of
 from ..source import Span
+from .dependency_cuts import DETACHING, Ways, from_array
 from .flow import Flow, pullback, reached
 from .model import Cause
 from .record import Binding, Exit, Recorder
-from .ways import DETACHING, Ways, from_array
 from .words import shown, shown_place
 
 MOST_TRIALS = 12

@@ -60,7 +60,7 @@ def module_of(name: str) -> str:
         found = f"optim.{name.lower()}"
     elif not found:
         found = next((path for shape, path in _NAMES if re.fullmatch(shape, name)), "")
-    if not found and file in ("distributions", "discrete", "transformed", "rarer"):
+    if not found and file in ("distributions", "discrete", "transformed", "less_common"):
         found = "distributions." + re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
     return f"torch.{found}" if found else ""
 

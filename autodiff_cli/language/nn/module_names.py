@@ -57,7 +57,7 @@ FILES: dict[str, str] = {
         Pareto Kumaraswamy LogitRelaxedBernoulli _Relaxed RelaxedBernoulli ExpRelaxedCategorical
         RelaxedOneHotCategorical
     """,
-    "rarer": """
+    "less_common": """
         FisherSnedecor GeneralizedPareto InverseGamma ContinuousBernoulli _polynomial _log_bessel
         VonMises LowRankMultivariateNormal _mean_log _to_exponential _to_gamma _to_normal _to_gumbel
         _normal_laplace _uniform_beta _uniform_pareto _to_uniform _to_continuous _of_normals
@@ -140,7 +140,7 @@ _PREFIX = {
     "distributions": "distributions.",
     "discrete": "distributions.",
     "transformed": "distributions.",
-    "rarer": "distributions.",
+    "less_common": "distributions.",
 }
 
 # Names that are no parts of a file of the library, by the Python module that has them.

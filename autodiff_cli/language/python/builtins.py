@@ -16,7 +16,7 @@ from ...errors import AutodiffError, fail, fault
 from ...graph.dtypes import BOOL, FLOAT16, FLOAT32, FLOAT64
 from ...graph.params import BindError, check_device, to_int, to_scalar, type_name
 from ...graph.state import STATE
-from ...graph.symbolic_numbers import Aside, Later, Varying, like, whole
+from ...graph.symbolic_numbers import Later, RecordingAborted, Varying, like, whole
 from ..errors.exhaustion import too_many_digits
 from ..runtime.assignment import delete_attribute
 from ..runtime.attributes import get_attribute, set_attribute
@@ -301,7 +301,7 @@ def _getattr(value: Any, name: Any, *default: Any) -> Any:
     if not isinstance(name, str):
         raise fail("E208", "getattr() needs a string", help="write `x.name`")
     if like(value) is not value:
-        raise Aside
+        raise RecordingAborted
     try:
         return get_attribute(value, name)
     except AutodiffError as error:

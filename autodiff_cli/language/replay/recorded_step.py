@@ -2,8 +2,8 @@
 numbers, and what it leaves.
 
 A step is recorded by running it on arguments in place of tensors and numbers that differ from step
-to step. Whatever could not be done again from these ends the recording (`Aside`), before it has an
-effect; afterwards everything is as it was.
+to step. Whatever could not be done again from these ends the recording (`RecordingAborted`), before
+it has an effect; afterwards everything is as it was.
 """
 
 from __future__ import annotations
@@ -20,7 +20,16 @@ from ...errors import AutodiffError
 from ...graph.node import Node
 from ...graph.op import ARGUMENT, argument, constant, looked_at, value_of
 from ...graph.state import STATE
-from ...graph.symbolic_numbers import Aside, Growing, Later, Tape, Unread, Varying, layout, maker
+from ...graph.symbolic_numbers import (
+    Growing,
+    Later,
+    RecordingAborted,
+    Tape,
+    Unread,
+    Varying,
+    layout,
+    maker,
+)
 from ..values.values import Scope
 from .harmless import TOLD, harmless
 from .loop_state import (
@@ -82,7 +91,7 @@ class Names(dict):
     def pop(self, name: str, *default: Any) -> Any:
         """Delete a name that the step assigned."""
         if name in self.asked:
-            raise Aside
+            raise RecordingAborted
         return super().pop(name, *default)
 
 
@@ -123,7 +132,7 @@ class Recorder:
         slots.extend(Place(*where) for where in self.changes.tensors.values())
         nodes = [slot.node(self.names) for slot in slots]
         if any(node is None for node in nodes):
-            raise Aside
+            raise RecordingAborted
         evaluate([node for node in nodes if node is not None])
         for slot, node in zip(slots, nodes, strict=True):
             made = self._slot(slot, node)
@@ -158,7 +167,7 @@ class Recorder:
         for holder, key, part in [*self.before.roots, *entries]:
             if part is values:
                 if not isinstance(holder, dict | list):
-                    raise Aside
+                    raise RecordingAborted
                 holder[key] = growing
 
     def ask(self, name: str, value: Any) -> Any:
@@ -188,14 +197,14 @@ class Recorder:
             return self.tape.take(value)
         if type(value) is Tensor:
             if value.requires_grad or value.tag is not None or value in self.changes.shown:
-                raise Aside
+                raise RecordingAborted
             self._leaf()
             return self._tensor(self.tape.take_array(value_of(value.node)))
         if type(value) in (tuple, list):
             return type(value)([self.item(part) for part in value])
         if type(value) in SIMPLE:
             return value
-        raise Aside
+        raise RecordingAborted
 
     def _leaf(self) -> None:
         self.sources.append((ITEM, self.leaves))
@@ -216,7 +225,7 @@ class Recorder:
     def allow(self, name: str, function: Callable[..., Any]) -> None:
         """Called before a function written in Python is."""
         if name not in TOLD and not harmless(name, function):
-            raise Aside
+            raise RecordingAborted
 
     def depends(self, node: Node) -> bool:
         """Whether a value may be another one in the next step."""
@@ -236,7 +245,7 @@ class Recorder:
             return value_of(node).item()
         self.looked += len(order)
         if self.looked > 1000 + 5 * (Node.counter() - self.since):
-            raise Aside  # each number is computed from the start: many in a long step take long
+            raise RecordingAborted  # each number is computed from the start, which takes long
         (found,) = planned(order, arguments, [node]).run([n.args[0].array for n in arguments])
         return self.tape.result(node, found.item())
 
@@ -266,7 +275,7 @@ class Recorder:
         self.draws = True
         known = STATE.default_generator is self.generator and self.stood == drawn()
         if requires_grad or not known:
-            raise Aside
+            raise RecordingAborted
         found = self._chosen(draw, ())
         self.stood = drawn()
         return found
@@ -283,9 +292,9 @@ class Recorder:
         if isinstance(value, list | tuple):
             return self._picked(value, key)
         if type(value) is not Tensor or value.requires_grad:
-            raise Aside
+            raise RecordingAborted
         if self.depends(value.node):
-            raise Aside
+            raise RecordingAborted
         evaluate([value.node])
         base = Tensor(constant(value_of(value.node)))
         if isinstance(key, Tensor | list):
@@ -302,7 +311,7 @@ class Recorder:
             return lambda given: given.pop(0)
         if type(key) is slice:
             if type(key.step) is Varying:
-                raise Aside
+                raise RecordingAborted
             ends = [self._key(end, registers) for end in (key.start, key.stop)]
             return lambda given: slice(ends[0](given), ends[1](given), key.step)
         if type(key) in (tuple, list):
@@ -317,13 +326,13 @@ class Recorder:
     def _picked(self, values: Any, key: Any) -> Any:
         """An item of a list of numbers, or of plain tensors."""
         if type(key) is not Varying or id(values) not in self.before.values:
-            raise Aside
+            raise RecordingAborted
         if all(type(x) in NUMBERS for x in values):
             return self.tape.apply(lambda at: values[at], key)
         if not all(type(x) is Tensor and x in self.before.tensors for x in values):
-            raise Aside
+            raise RecordingAborted
         if any(x.requires_grad or x in self.changes.shown for x in values):
-            raise Aside
+            raise RecordingAborted
         evaluate([x.node for x in values])
         arrays = [value_of(x.node) for x in values]
         return self._chosen(lambda at: arrays[at], (key.at,))
@@ -366,7 +375,7 @@ class Recorded:
         targets = [node for node in nodes if node is not None]
         made = [(node.shape, node.dtype) for node in targets]
         if made != [(node.shape, node.dtype) for node in recorder.arguments[: len(nodes)]]:
-            raise Aside  # the next step would not fit
+            raise RecordingAborted  # the next step would not fit
         targets += [*self.tape.results, *wanted]
         arguments = [*recorder.arguments, *self.tape.fed.values()]
         order, _ = plan(targets)
@@ -517,7 +526,7 @@ def record(
             if node is not None and node.marks is not None:
                 slot.overwritten = node.marks.overwritten and node.marks.overwritten[0]
         return Recorded(recorder, item, STATE.steps - steps)
-    except (Exception, Aside) as error:
+    except (Exception, RecordingAborted) as error:
         of_step(error)
         return None
     finally:

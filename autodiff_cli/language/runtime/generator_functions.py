@@ -1,8 +1,8 @@
 """Functions with `yield`: their bodies run as Python generators, statement by statement.
 
 `compile_steps(trees) -> steps(scope)`: a generator that yields the program's values and returns the
-signal of the block. Statements without a `yield` inside run as everywhere else; of those
-with one the yields run first, and all that stands before them.
+signal of the block. Statements without a `yield` inside run as everywhere else. In a statement with
+one, everything up to its last `yield` runs first, in order.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from ...graph.params import to_dtype, to_size
 from ...graph.registry import F
 from ...graph.sizes import check_size
 from ...graph.state import STATE, taken_out
-from ...graph.symbolic_numbers import Aside
+from ...graph.symbolic_numbers import RecordingAborted
 from .functions import guarded
 from .numpy_numbers import NumpyInteger, of_numpy, to_numpy
 from .providers import from_above
@@ -225,7 +225,7 @@ def computed(name: str) -> Callable[..., Any]:
 
     def run(*args: Any, **kwargs: Any) -> Any:
         if STATE.recorder is not None:
-            raise Aside  # a step is recorded of ops alone
+            raise RecordingAborted  # a step is recorded of ops alone
         out = kwargs.pop("out", None)
         given = [plain(a) for a in args]
         named = {k: dtype_of(v) if k == "dtype" and v is not None else plain(v)

@@ -26,7 +26,7 @@ from ...errors import fault
 from ...graph.op import value_of
 from ...graph.params import type_name
 from ...graph.state import STATE
-from ...graph.symbolic_numbers import Aside, Later, Unread, Varying, later
+from ...graph.symbolic_numbers import Later, RecordingAborted, Unread, Varying, later
 from ..errors.exhaustion import too_many_digits
 from .housekeeping import count_step
 from .numpy_numbers import NUMPY_NUMBERS
@@ -178,7 +178,7 @@ class _Pieces:
 
 def _atom(value: Any) -> str:
     if type(value) is Varying or isinstance(value, Unread):
-        raise Aside
+        raise RecordingAborted
     if isinstance(value, Tensor):
         STATE.steps += 10
         return tensor_text(value)

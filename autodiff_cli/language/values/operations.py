@@ -23,7 +23,7 @@ from ...graph.op import known, number
 from ...graph.params import type_name
 from ...graph.registry import F
 from ...graph.state import STATE, grad_mode
-from ...graph.symbolic_numbers import Aside, Unread, Varying
+from ...graph.symbolic_numbers import RecordingAborted, Unread, Varying
 from .dialect import is_numeric_list, kind_of, misfit
 from .housekeeping import count_step
 from .numpy_numbers import NUMPY_NUMBERS
@@ -120,7 +120,7 @@ def _of_arrays(symbol: str, *operands: Any) -> Any:
 def _operands(symbol: str, *pair: Any) -> tuple[Any, ...]:
     """Those of a power."""
     if any(type(value) is Varying for value in pair):
-        raise Aside  # what a power is made of depends on the exponent
+        raise RecordingAborted  # what a power is made of depends on the exponent
     return tuple(
         value
         if isinstance(value, Tensor | bool | int | float)
@@ -231,7 +231,7 @@ def compare(symbol: str, left: Any, right: Any) -> Any:
     """`left symbol right`, elementwise on tensors."""
     if symbol == "is":
         if isinstance(left, Unread) or isinstance(right, Unread):
-            raise Aside
+            raise RecordingAborted
         return left is right or (
             type(left) is type(right)
             and (
@@ -336,7 +336,7 @@ def contains(container: Any, item: Any) -> bool:
         raise fault("E208 tensor-cannot-contain", kind_of(item))
     if isinstance(container, range):
         if type(item) is Varying:
-            raise Aside
+            raise RecordingAborted
         return item in container if isinstance(item, int | float) else False
     if isinstance(container, list | tuple):  # its own items, whatever its class goes through
         kind: Any = list if isinstance(container, list) else tuple
