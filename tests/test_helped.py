@@ -9,6 +9,7 @@ import pytest
 from autodiff_cli.cli.fixing import proposed
 from autodiff_cli.session import run
 from autodiff_cli.source import Source
+from tests.cli.test_wrong_programs import ADVICE, SLIPS
 from tests.helped import better, names_code
 from tests.oracles import error_samples
 
@@ -20,11 +21,12 @@ WRONG += [
     for path in error_samples.programs()
     if not error_samples.arguments(path)
 ]
+WRONG += [*ADVICE, *SLIPS]
 
 # Helps that say where something goes in more words than its code, or that leave a choice.
 IN_WORDS = (
     "indent the lines", "write `x, y` or", "the first time, or", "write `and`", "write `i += 1`",
-    "`a if condition else b`", "begin a new line", "did you mean 'steps'",
+    "`a if condition else b`", "begin a new line", "did you mean 'steps'", "call it on a value",
     "write `@staticmethod", "write `not x`",
 )  # fmt: skip
 
@@ -36,11 +38,10 @@ def test_the_help_of_a_students_program_helps(text: str) -> None:
 
 @pytest.mark.parametrize("text", WRONG, ids=range(len(WRONG)))
 def test_every_help_that_is_code_helps(text: str) -> None:
-    error = run(Source(text, "wrong.py")).error
-    if error is None or not names_code(error.diagnostic):
-        return
-    helps = error.diagnostic.helps
-    assert better(text) or any(words in help for words in IN_WORDS for help in helps), helps
+    report = run(Source(text, "wrong.py"))
+    told = [report.error.diagnostic] if report.error else report.warnings
+    helps = [help for one in told if names_code(one) for help in one.helps]
+    assert not helps or better(text) or any(w in help for w in IN_WORDS for help in helps), helps
 
 
 def test_a_help_that_does_not_help_is_seen() -> None:

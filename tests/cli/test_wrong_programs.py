@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from autodiff_cli.errors import Exit
@@ -45,7 +46,8 @@ ADVICE = {
     "x = 3 y = 4\n": "begin a new line before `y`, or write `;`",
     "f(x) = x**2\n": "write `y = f(x)`; or, to define a function, `def f(x): return ...`",
     "x = true\n": "did you mean `True`?",
-    "x = 3\nloss = x++\n": "write `x += 1`",
+    "x = 3\nx++\nloss = x\n": "write `x += 1`",
+    "x = 3\nloss = x++\n": "write `x + 1` for `x++`",
     "import torch\nx = torch.ones(2)\nx.require_grad = True\n": "did you mean `.requires_grad`?",
     "import torch\nx = torch.ones(2)\nprint(x.grad.norm())\n": "`autodiff why NAME FILE`",
     "import torch\nx = torch.ones(2)\ny = 0.1 * x.grad\n": "`autodiff why NAME FILE`",
@@ -229,6 +231,52 @@ TRIED = {
     "A = [[1, 2]]\nB = [[3, 4]]\nloss = sum(A @ B')\n": ("B'", "B.T", "the transpose is `.T`"),
     "x = 3\nloss = √x\n": ("√x", "sqrt(x)", "`sqrt(x)` for `√x`"),
     "x = 3\nfor i in range(2):\n    x = x * 2\nend\nloss = x\n": ("end\n", "", "remove this line"),
+    "x = 1:10\nloss = sum(x)\n": ("1:10", "arange(1, 11)"),
+    "x = 10:-2:1\ny = sum(x)\n": ("10:-2:1", "arange(10, 1 + -2 / 2, -2)"),
+    "x = 0:0.1:1\ny = sum(x)\n": ("0:0.1:1", "arange(0, 1 + 0.1 / 2, 0.1)"),
+    "n = const(4)\nx = 1:n\nloss = sum(x)\n": ("1:n", "arange(1, n + 1)"),
+    "loss = sum(1:3)\n": ("1:3", "arange(1, 4)"),
+    "import torch\nx = torch.zeros(2, 3)\nx(1, :) = 5\n": ("x(1, :)", "x[1, :]"),
+    "x = [1, 2, 3]\ny = x[1:end]\n": (":end", ":"),
+    "x = [1, 2, 3]\ny = x[end]\n": ("end", "-1", "write `-1` for `end`"),
+    "p = 5%\nx = 100\nloss = x * p\n": ("5%", "0.05"),
+    "x = [1, 2]\ny = x .* x\n": (".*", "*", "write `*` for `.*`"),
+    "x = [1, 2]\ny = x.^2\n": (".^", "**", "write `**` for `.^`"),
+    "x <- c(1, 2, 3)\n": ("<- c(1, 2, 3)", "= [1, 2, 3]"),
+    "function f(x)\n    return x\ny = f(3)\n": ("function f(x)", "def f(x):"),
+    "x = 0.5\ny = tan^-1(x)\n": ("tan^-1(x)", "atan(x)"),
+    "x = 0.5\ny = 2 * sin^2(x)\n": ("sin^2(x)", "sin(x)**2"),
+    "a = [1, 2]\nloss = a · a\n": ("·", "@", "between vectors `@` for `·`"),
+    "x = [1, 2]\nloss = ∑(x)\n": ("∑", "sum", "write `sum` for `∑`"),
+    "import torch\nx = [torch.ones(2)]\ny = x.mean()\n": ("x.mean", "torch.stack(x).mean", "(x)`"),
+    "import torch\nx = torch.ones(2)\ny = torch.max(0, x)\n": (
+        "(0, x)", "(torch.tensor(0), x)", "(0)`",
+    ),
+    "import torch\nx = torch.ones(3)\nfor i in x.shape[0]:\n    x[i]\n": (
+        "x.shape[0]", "range(x.shape[0])",
+    ),
+    "import torch, math\nx = torch.tensor(2.0, requires_grad=True)\ny = math.sin(x)\n"
+    "y.backward()\n": (
+        "math.sin(x)", "torch.sin(x)",
+    ),
+    "import torch\nk = torch.arange(3)\nk.requires_grad = True\n": (
+        "k.requires", "k = k.float()\nk.requires", "k = k.float()",
+    ),
+    "import torch\nnet = torch.nn.Linear(2, 2)\ns = net.state_dict\nnet.load_state_dict(s)\n": (
+        "net.state_dict", "net.state_dict()",
+    ),
+    "import torch\nx, t = torch.eye(2, requires_grad=True), torch.tensor([0, 1])\n"
+    "p = (x * 2).argmax(dim=1)\nloss = torch.nn.functional.cross_entropy(p, t)\n": (
+        "(p, t)", "((x * 2), t)", "`(x * 2)` for `p`",
+    ),
+    "import torch\np = torch.tensor([1.4])\nt = torch.ones(1)\n"
+    "loss = torch.nn.functional.binary_cross_entropy(p, t)\n": (
+        "binary_cross_entropy", "binary_cross_entropy_with_logits",
+    ),
+    "x = linspace(0, 1)\n": ("1)", "1, steps=10)", "linspace(0, 1, steps=10)"),
+    "import torch\nm = torch.nn.Sequential(\n    torch.nn.Linear(2, 2)\n    torch.nn.ReLU()\n)\n": (
+        "2)\n", "2),\n", "add `,` at the end of line 3",
+    ),
     "x = '3'\nw = 2.0\nloss = x * w\n": ("x * w", "float(x) * w", "`float(x)` for `x`"),
     "x = 3 // the input\nloss = x\n": ("//", "#", "write `#` for `//`"),
     "In [1]: import torch\nx = torch.ones(2)\n": ("In [1]: ", "", "remove the `In [1]: `"),
@@ -266,10 +314,10 @@ def test_how_many_more_unknown_names_there_are() -> None:
     report = run(Source(text, "wrong.expr"))
     assert len(report.more_errors) == 20
     notes = [error.diagnostic.notes for error in report.more_errors if error.diagnostic.notes]
-    assert notes == [("not defined either: u21, u22, u23, u24, u25 and 4 more",)]
+    assert notes == [("9 more not defined: u21, u22, u23, u24, u25 ...",)]
     text = "".join(f"y{at} = u{at}\n" for at in range(23))
     last = run(Source(text, "wrong.expr")).more_errors[-1]
-    assert last.diagnostic.notes == ("not defined either: u21, u22",)
+    assert last.diagnostic.notes == ("2 more not defined: u21, u22",)
 
 
 def test_all_unknown_names_are_told() -> None:
@@ -332,6 +380,7 @@ SLIPS = {
     "import torch\nx = torch.ones(3, requires_grad=True)\nloss = x.sum()\nloss.backward\n": (
         "W208", "loss.backward", "loss.backward()",
     ),
+    "k = 1^2\nx = 3\nloss = k * x\n": ("W105", "1^2", "1**2"),
 }  # fmt: skip
 
 
@@ -379,3 +428,16 @@ def test_notebooks_and_pages_are_no_programs(cli, tmp_path: Path) -> None:
         (tmp_path / "a.ipynb").write_text(text)
         result = cli("a.ipynb")
         assert result.code == 3 and "error[E109]" in result.err and what in result.err
+
+
+def test_ranges_of_other_languages_have_their_elements() -> None:
+    for wrong, numbers in (("0:0.1:1", np.arange(11) / 10), ("10:-2:1", np.arange(10, 1, -2))):
+        error = run(Source(f"y = {wrong}\n", "wrong.expr")).error
+        assert error is not None
+        right = error.diagnostic.helps[0].split("`")[1]
+        assert np.allclose(run(Source(f"y = {right}\n", "r.expr")).tensors["y"].value, numbers)
+    text = "n = 0\nfor i in 9:-3:1:\n    n = 10 * n + i\n"
+    error = run(Source(text, "wrong.expr")).error
+    assert error is not None and error.diagnostic.helps == (
+        "write `range(9, 1 + -3 // 2, -3)` for `9:-3:1`",
+    )

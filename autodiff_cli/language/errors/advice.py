@@ -28,7 +28,7 @@ from ...graph.state import STATE
 from ...source import Span
 from ...suggest import suggest
 from ..syntax import tree as syntax
-from .operand_labels import gives_nothing
+from .operand_labels import gives_nothing, raised
 
 LONGEST = 50
 _FITS = BindError("")
@@ -120,7 +120,10 @@ def _own_words(
     starred = any(isinstance(part, syntax.Starred) for part in tree.args)
     if missed and which and not starred:
         comma = "" if text.endswith("()") else ", "
-        more = f"{missed}={missed}" if tree.keywords else missed
+        numbers = args and all(type(given) in (int, float) for given in args)
+        free = numbers and missed not in tree.span.source.text
+        value = "-1" if free and missed[:3] == "dim" else "10" if free else missed
+        more = f"{missed}={value}" if tree.keywords or value != missed else missed
         return f"{missed} is missing: write `{text[:-1]}{comma}{more})`"
     if which in ("E205 argument-must-tensor", "E205 argument-tensor"):
         for part, value in zip(tree.args, args, strict=False):
@@ -129,12 +132,21 @@ def _own_words(
             if type(value) is tuple and value and isinstance(value[0], Tensor):
                 given = part.span.text
                 return f"it is several results: write `{syntax.operand(part)}[0]` for `{given}`"
+            plain = error.diagnostic.helps[0].startswith("write `torch.tensor(")
+            if type(value) is list and any(isinstance(v, Tensor) for v in value):
+                continue
+            if plain and type(value).__name__ == facts.get("given"):
+                return f"write `torch.tensor({part.span.text})` for `{part.span.text}`"
     if code == "E205" and owner is not None and isinstance(tree.func, syntax.Attribute):
         method = f"{name}.{tree.func.attr}"
         for signature in facts.get("signatures", ()):
             first, comma, rest = signature.partition("(")[2].partition(", ")
             renamed(error, signature, f"{method}({rest if comma else ')'}")
         return error.diagnostic.helps[0]
+    if which == "E208 state-dict-tensors" and tree.args:
+        made = rf"^[ \t]*{re.escape(tree.args[0].span.text)} = (\S+)$"
+        for found in re.findall(made, tree.span.source.text[: tree.span.start], re.M)[-1:]:
+            return f"call it: write `{found}()` for `{found}`"
     number = str(facts.get("0")).startswith(("a tensor ", "an int", "a float"))
     if which.startswith("E208 not-function") and isinstance(tree.func, syntax.Name):
         name = tree.func.id
@@ -144,6 +156,8 @@ def _own_words(
             return f"`{name}` is a value since line {line}: give that another name"
     if which == "E208 not-function-cannot-called" and number and tree.args:
         factor = text[tree.func.span.end - tree.span.start :]
+        if power := raised(tree.span):
+            return power
         return f"for a product write `{syntax.operand(tree.func)} * {factor}` for `{text}`"
     if code == "E503":
         return _regular(
@@ -287,6 +301,10 @@ def _fitting(error: AutodiffError, tree: syntax.Call, args: list[Any]) -> str:
         for name, value in given:
             if value.dtype is error.facts["input"].dtype is not wanted:
                 return f"write `{name}.to(torch.{wanted.name})` for `{name}`"
+    if which == _PROBABILITIES and given and given[0][1].node.op.name == "argmax":
+        span = given[0][1].node.span
+        scores = re.sub(r"\.argmax\([^()]*\)$", "", span.text if span else "")
+        return f"class numbers have no slope: give the scores, `{scores}` for `{given[0][0]}`"
     floats = which in (*_FLOATS, _PROBABILITIES)
     if floats or which.endswith(("class-numbers", "class-numbers-int64", "integer-index")):
         for name, value in given:
@@ -484,7 +502,10 @@ def _mark_dim(error: AutodiffError, tree: syntax.Call) -> None:
         inner = part.elements if isinstance(part, syntax.Tuple | syntax.List) else [part]
         for one in inner:
             if one.span.text == dim and one.span.line == tree.span.line:
-                error.amend(span=one.span)
+                help = error.diagnostic.helps[0]
+                if "axis" in (k.name for k in tree.keywords):
+                    help = help.replace("`dim=", "`axis=")
+                error.amend(span=one.span, helps=(help,))
                 return
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from ...autograd.calls import Results
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, Label, named_message
+from ...graph.registry import overloads
 from ...graph.sizes import shape_text
 from ...graph.state import STATE
 from ...source import Source
@@ -34,6 +35,13 @@ def placed(error: AutodiffError, span: Any) -> AutodiffError:
             where = f"{'torch.' if STATE.python else ''}where"
             helps.append(f"or choose element by element: `{where}({span.text}, ..., ...)`")
         error.amend(helps=tuple(helps))
+    if error.which == "E208 cannot-iterate" and "`range(" in error.diagnostic.helps[0]:
+        error.amend(helps=(f"write `range({span.text})` for `{span.text}`",))
+    changed = re.match(r"(\w+)\.requires_grad\b", span.text)
+    if changed and error.which == "E306 only-floating-point-tensors":
+        error.amend(
+            helps=(f"use floats, `[1.0, 2.0]`, or first `{changed[1]} = {changed[1]}.float()`",)
+        )
     return error.amend(span=span)
 
 
@@ -51,6 +59,12 @@ def placed_attribute(error: AutodiffError, tree: syntax.Attribute, value: Any) -
     """Give an attribute's error its place; what is no tensor yet becomes one by a call or index."""
     if error.span is None and error.code == "E207":
         error = _not_yet(error, tree.value, value)
+        left = re.compile(rf"^[ \t]*{re.escape(tree.value.span.text)} = math\.(\w+\(.*)$", re.M)
+        calls = left.findall(tree.span.source.text, 0, tree.span.start)
+        if isinstance(value, float) and tree.attr == "backward" and calls:
+            error.amend(
+                helps=(f"numbers have no graph: write `torch.{calls[-1]}` for `math.{calls[-1]}`",)
+            )
         if hasattr(value, "modules") and tree.attr in _OF_KERAS:
             name = tree.value.span.text
             error.amend(helps=(_OF_KERAS[tree.attr].replace("model", name),))
@@ -69,7 +83,11 @@ _OF_KERAS = {
 
 def _not_yet(error: AutodiffError, tree: syntax.Node, value: Any) -> AutodiffError:
     name = syntax.operand(tree) if shown_name(tree) else ""
-    if name and type(value) in (list, tuple) and value and isinstance(value[0], Tensor):
+    items = value if type(value) in (list, tuple) else ()
+    alike = len({v.shape if isinstance(v, Tensor) else None for v in items}) == 1
+    if name and type(value) is list and alike and isinstance(value[0], Tensor):
+        error.amend(helps=(f"a list is no tensor: write `torch.stack({name})` for `{name}`",))
+    elif name and items and isinstance(items[0], Tensor):
         error.amend(helps=(f"it has {len(value)} items: write `{name}[0]` for `{name}`",))
     elif name and isinstance(value, Results):
         error.amend(helps=(several(name, value),))
@@ -157,7 +175,8 @@ def placed_operator(
         ):
             error.amend(helps=(f"it is not called: write `{uncalled}()` for `{uncalled}`",))
         elif name and f"the function `{getattr(value, 'name', '')}`" in error.facts.values():
-            error.amend(helps=(f"it is not called: write `{name}()` for `{name}`",))
+            uncalled = f"it is not called: write `{name}()` for `{name}`"
+            error.amend(helps=(raised(part.span) or uncalled,))
         elif type(value) is str and name.isidentifier() and _NUMBER.fullmatch(value):
             error.amend(helps=(f"it is text: write `float({name})` for `{name}`",))
         elif error.code == "E208" and name and type(value) is list and STATE.python:
@@ -192,6 +211,20 @@ def placed_operator(
     elif error.code == "E301" and tree.op == "@" and len(labels) == 2:
         _explain_product(error, tree, left.shape, right.shape)
     return error
+
+
+_RAISED = re.compile(r"([^\W\d]\w*) *(?:\^|\*\*) *(-?\d+)(\([^()\n]*\))")
+
+
+def raised(span: Any) -> str:
+    """For a part of `sin^2(x)`, the power of a value, or of `sin^-1(x)`, an inverse."""
+    for found in _RAISED.finditer(span.source.line(span.line)):
+        if found.start() < span.column <= found.end():
+            name, power, operand = found.groups()
+            inverse = power == "-1" and overloads(f"a{name}")
+            meant = f"a{name}{operand}" if inverse else f"{name}{operand}**{power}"
+            return f"write `{meant}` for `{found[0]}`"
+    return ""
 
 
 def _uncalled(tree: syntax.Node, value: Any) -> str:

@@ -153,10 +153,15 @@ def _describe(
         made = made if operand is None else f"{node.op.name}({_shown(operand)}) = {made}"
     count = f"{len(at)} of {node.numel} elements: " if node.numel > 1 else ""
     label = f"{count}{where} = {made}" if where else f"the value = {made}"
-    reached = [pair for pair in bad if any(a is node for a in ancestors([pair[1]]))]
-    told = [pair[0] for pair in bad if any(note.startswith(pair[0]) for note in separate)]
-    others = [pair for pair in bad if pair not in reached and pair[0] not in told]
-    notes = [f"reaches {_listed(reached)}", *separate]
+    test = np.isnan if nan else np.isinf
+    reached = [
+        (name, found)
+        for name, found in bad
+        if (name.endswith(".grad") and _has(test, found)) or node in ancestors([found])
+    ]
+    said = "".join(separate)
+    others = [pair for pair in bad if pair not in reached and not said.startswith(pair[0])]
+    notes = [f"reaches {_listed(reached or bad)}", *separate]
     if others:
         notes.append(f"not finite for another reason: {_listed(others)}")
     if origin is not None:

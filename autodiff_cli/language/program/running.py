@@ -139,7 +139,7 @@ class Program:
         """Errors of names that later statements of the module read and nothing defines."""
         body = [] if self.tree is None or first.source is not self.source else self.tree.body
         known = module_names(self.tree) | set(self.scope.names) if self.tree and body else set()
-        found: dict[str, tuple[bool, Span]] = {}
+        found: dict[str, tuple[Any, Span]] = {}
         for statement in body:
             read = names_read(statement) if statement.span.end > first.end else ()
             called = {id(n.func) for n in syntax.walk(statement) if isinstance(n, syntax.Call)}
@@ -147,14 +147,11 @@ class Program:
                 fresh = name.id not in known and name.id not in found and name.id != first.text
                 fresh = fresh and name.span.start > first.start
                 if fresh and builtin(name.id) is None:
-                    found[name.id] = id(name) in called, name.span
-        errors = [
-            (unknown_op if is_called else unknown_name)(name, span, self.scope)
-            for name, (is_called, span) in list(found.items())[:MOST_UNKNOWN]
-        ]
+                    found[name.id] = unknown_op if id(name) in called else unknown_name, name.span
+        told = list(found.items())[:MOST_UNKNOWN]
+        errors = [say(name, span, self.scope) for name, (say, span) in told]
         if rest := list(found)[MOST_UNKNOWN:]:
-            more = f" and {len(rest) - 5} more" if len(rest) > 5 else ""
-            note = f"not defined either: {', '.join(rest[:5])}{more}"
+            note = f"{len(rest)} more not defined: {', '.join(rest[:5])}{' ...' * (len(rest) > 5)}"
             errors[-1].amend(notes=(*errors[-1].diagnostic.notes, note))
         return errors
 
@@ -584,9 +581,9 @@ def report_of(program: Program) -> Report:
             program.run()
             program.fill(report)
             program.check_finite(report)
-            STATE.warnings += slips(program.tree, report.graph)
+            STATE.warnings += slips(program.tree, report.graph, True)
     except AutodiffError as error:
-        STATE.warnings += slips(program.tree, None)
+        STATE.warnings += slips(program.tree, None, False)
         ended(error)
         if STATE.python:
             from ..values.exceptions import note_words

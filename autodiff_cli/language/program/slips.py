@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, Diagnostic, Label, fail
+from ...graph.state import STATE
 from ..errors.operand_labels import gives_nothing, number_of
 from ..syntax import tree as syntax
 from ..values.dialect import kind_of
@@ -22,12 +23,21 @@ COMPARING = frozenset({"sub", "rsub", "mse_loss", "l1_loss", "smooth_l1_loss", "
 MOST = 8  # operations between the loss and the difference in it
 
 
-def slips(tree: syntax.Module | None, loss: Node | None) -> list[Diagnostic]:
-    """The warnings of a program that ran and differentiated `loss`."""
+def slips(tree: syntax.Module | None, loss: Node | None, ran: bool) -> list[Diagnostic]:
+    """The warnings of a program that differentiated `loss`, if it `ran` to its end."""
     found = [] if tree is None else [_not_called(method) for method in _named_only(tree)]
     found += [] if tree is None else map(_not_assigned, _compared_only(tree))
+    if ran and tree is not None and "^" in tree.span.source.text and not STATE.python:
+        powers = [n for n in syntax.walk(tree) if isinstance(n, syntax.BinOp) and n.op == "^"]
+        found += [_no_power(node) for node in powers if node.right.span.text.isdigit()]
     difference = _difference(loss)
     return found if difference is None else [*found, _stretched(difference)]
+
+
+def _no_power(node: syntax.Node) -> Diagnostic:
+    text = " ".join(node.span.text.split())
+    help = f"for the power write `{text.replace('^', '**')}`"
+    return _warning("W105", f"`{text}` is the bitwise xor of whole numbers", node.span, "", help)
 
 
 def _compared_only(tree: syntax.Module) -> Iterator[syntax.Compare]:
@@ -40,10 +50,8 @@ def _compared_only(tree: syntax.Module) -> Iterator[syntax.Compare]:
 
 def _not_assigned(compared: syntax.Compare) -> Diagnostic:
     left, right = compared.left.span.text, compared.comparators[0].span.text
-    return Diagnostic(
-        "W208", f"`{left} == {right}` compares and does nothing", compared.span,
-        "not an assignment", helps=(f"to assign write `{left} = {right}`",), severity="warning",
-    )  # fmt: skip
+    told, help = f"`{left} == {right}` compares and does nothing", f"`{left} = {right}`"
+    return _warning("W208", told, compared.span, "not an assignment", f"to assign write {help}")
 
 
 def _named_only(tree: syntax.Module) -> Iterator[syntax.Attribute]:
@@ -57,10 +65,12 @@ def _named_only(tree: syntax.Module) -> Iterator[syntax.Attribute]:
 
 def _not_called(method: syntax.Attribute) -> Diagnostic:
     text = " ".join(method.span.text.split())
-    return Diagnostic(
-        "W208", f"`{text}` is named and not called: it does nothing", method.span,
-        "no `()` behind it", helps=(f"write `{text}()`",), severity="warning",
-    )  # fmt: skip
+    told = f"`{text}` is named and not called: it does nothing"
+    return _warning("W208", told, method.span, "no `()` behind it", f"write `{text}()`")
+
+
+def _warning(code: str, told: str, span: Any, label: str, help: str) -> Diagnostic:
+    return Diagnostic(code, told, span, label, helps=(help,), severity="warning")
 
 
 def _difference(loss: Node | None) -> Node | None:

@@ -34,7 +34,6 @@ _WITHHELD = {
     **dict.fromkeys(
         ["exit", "quit"], "a program ends with its last line: use `if`, or `raise` an error"
     ),
-    "end": "remove this line: a block ends where its indentation does",
     **dict.fromkeys(
         ["breakpoint", "help"], "look with `print(...)`, or in a session: autodiff repl FILE"
     ),
@@ -61,6 +60,7 @@ def unknown_name(name: str, span: Any, scope: Scope) -> AutodiffError:
         _prompt(span)
         or _of_library(name, span)
         or _meant_assignment(name, span)
+        or _end(name, span)
         or _WITHHELD.get(name, "")
         or _of_other_languages(name)
         or _member_of(name, visible)
@@ -221,8 +221,21 @@ def _meant_assignment(name: str, span: Any) -> str:
     if compared is None or span.source.line(span.line)[: span.column - 1].strip():
         return ""
     value = compared[2].strip()
+    if compared[1] == "<-":  # R, whose `c(1, 2)` is a list
+        value = re.sub(r"\bc\(([^()]*)\)", r"[\1]", value)
     shown = value if len(value) <= 40 else "..."
     return f"`{compared[1]}` compares; to assign write `{name} = {shown}`"
+
+
+def _end(name: str, span: Any) -> str:
+    """For the last index, and for the end of a block, in other languages."""
+    if name != "end" or not isinstance(span, Span):
+        return ""
+    before = span.source.line(span.line)[: span.column - 1].strip()
+    if not before:
+        return "remove this line: a block ends where its indentation does"
+    last = "the last index is -1: write `-1` for `end`"
+    return "leave it out: write `:` for `:end`" if before[-1] == ":" else last
 
 
 def unknown_op(name: str, span: Any, scope: Scope) -> AutodiffError:

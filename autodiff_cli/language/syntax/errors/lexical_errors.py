@@ -11,7 +11,8 @@ _LOOKALIKES = {
     "\u201c": '"', "\u201d": '"', "\u201e": '"', "\u2018": "'", "\u2019": "'", "\u00d7": "*",
     "\u00b7": "*", "\u22c5": "*", "\u00f7": "/", "\u2212": "-", "\u2013": "-", "\u2014": "-",
     "\u2264": "<=", "\u2265": ">=", "\u2260": "!=", "\u00b2": "**2", "\u00b3": "**3",
-    "\u2192": "->", "\uff0c": ",", "\uff08": "(", "\uff09": ")", "\uff1a": ":", "\uff1d": "=",
+    "\u2211": "sum", "\u220f": "prod", "\u2192": "->",
+    "\uff0c": ",", "\uff08": "(", "\uff09": ")", "\uff1a": ":", "\uff1d": "=",
     "\u00a0": " ", "\u3000": " ", "\u200b": "", "\u2009": " ", "\u202f": " ", "\ufeff": "",
 }  # fmt: skip
 
@@ -31,6 +32,8 @@ def unknown_character(source: Source, at: int, character: str) -> AutodiffError:
         plain = _LOOKALIKES[character]
         printed = f" (`{character}`)" if character.isprintable() else ""
         what = "remove it" if not plain else "write a plain space" if plain == " " else None
+        if character in "\u00b7\u22c5":
+            what = f"write `*` for `{character}`; between vectors `@` for `{character}`"
         return fail(
             "E102",
             f"the character U+{ord(character):04X}{printed} has no meaning here",

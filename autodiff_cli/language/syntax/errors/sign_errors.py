@@ -18,6 +18,9 @@ _PAIRS = {
     ("!=", "="): ("!==", "!="),
     ("=", ">"): ("=>", ">="),
     ("=", "<"): ("=<", "<="),
+    (".", "*"): (".*", "*"),
+    (".", "/"): ("./", "/"),
+    (".", "^"): (".^", "**"),
 }
 
 # ---- signs and words ----------------------------------------------------------------------------
@@ -131,19 +134,37 @@ def side_by_side(context: Context) -> AutodiffError | None:
         span = context.tokens.span(context.index)
         right = span.source.line(span.line)[span.column - 1 :].partition("#")[0].strip()
         return context.fault("E102 function-needs-parentheses", left=left, right=right)
+    begin = context.tokens.span(context.first)
+    if function := _FUNCTION.match(begin.source.text, begin.start):
+        return context.error(
+            "a function begins with `def`",
+            "not a function",
+            f"write `def {function[1]}:` for `{function[0]}`",
+        )
     if context.head in (KIND["IMPORT"], KIND["FROM"]) and "AS" in context.expected:
         return context.fault("E102 unexpected-right-import", right=right)
     if left in _DECLARING and context.index == context.first + 1 and right.isidentifier():
         return context.fault(
             "E102 names-assigned-without", left=left, right=right, index=context.first
         )
+    ended = context.line_end(context.index - 1)
+    if context.brackets and context.line_of(context.index) > ended:
+        return context.fault(
+            "E102 stand-side-side-nothing-between", f"add `,` at the end of line {ended}",
+            left=left, right=right,
+        )  # fmt: skip
     if context.brackets and context.inside(context.brackets[-1]) == "the list":
         if rows := _rows(context):
             return context.fault(
                 "E102 stand-side-side-nothing", "a `,` is missing before this", left=left,
                 right=right, choice=rows,
             )  # fmt: skip
-        return context.fault("E102 stand-side-side-nothing-between", left=left, right=right)
+        return context.fault(
+            "E102 stand-side-side-nothing-between",
+            f"write `{left}, {right}`",
+            left=left,
+            right=right,
+        )
     if not context.brackets and context.text(context.index + 1) == "=":
         return context.fault("E102 begins-line-another-statement", right=right)
     operator = left in FUNCTIONS and right.isidentifier()
@@ -161,6 +182,43 @@ def side_by_side(context: Context) -> AutodiffError | None:
 
 
 _DECLARING = frozenset({"let", "var", "const", "val", "auto", "double", "local", "set", "def"})
+_FUNCTION = re.compile(r"(?:function|func|fn|fun|sub) +(\w+\([^()\n]*\))[ {:]*$", re.M)
+_RANGE = re.compile(r"\[?([-\w.]+) *: *([-\w.]+)(?: *: *([-\w.]+))?\]?")
+_INDEXED = re.compile(r"(\w+)(\([^()\n]*(?<=[(,\d]) *:(?= *[,)\d])[^()\n]*\))")
+_PERCENT = re.compile(r"(\d+(?:\.\d+)?)%")
+
+
+def notation(context: Context) -> AutodiffError | None:
+    """Percentages, and ranges and indices as other languages write them."""
+    span, last = context.place(None), context.text(context.index - 1)
+    line = span.source.line(span.line)
+
+    def marked(pattern: re.Pattern[str]) -> re.Match[str] | None:
+        found = pattern.finditer(line)
+        return next((m for m in found if m.start() < span.column <= m.end() + 1), None)
+
+    if last == "%" and (percent := marked(_PERCENT)):
+        part = f"write `{float(percent[1]) / 100:g}` for `{percent[0]}`"
+        return context.error("`%` is the remainder of a division", "not a percentage", part)
+    inside = context.inside(context.brackets[-1]) if context.brackets else ""
+    if ":" not in (context.text(context.index), last) or inside == "the braces":
+        return None
+    index = marked(_INDEXED) if inside == "the call" else None
+    if index and index[1] not in FUNCTIONS:
+        meant = f"write `{index[1]}[{index[2][1:-1]}]` for `{index[0]}`"
+        return context.error("an index stands in square brackets", "part of an index", meant)
+    numbers = marked(_RANGE)
+    loop = context.head == KIND["FOR"]
+    if not numbers or not (loop or "=" in line[: span.column]):
+        return None
+    if inside == "the call" and numbers[1].isidentifier():  # a keyword
+        return None
+    first, last, step = numbers[1], numbers[3] or numbers[2], numbers[2] if numbers[3] else ""
+    end = str(int(last) + 1) if last.isdigit() else f"{last} + 1"
+    end = f"{last} + {step} {'//' if loop else '/'} 2, {step}" if step else end
+    torch = "torch." if "import torch" in span.source.text else ""
+    meant = f"write `{'range' if loop else f'{torch}arange'}({first}, {end})` for `{numbers[0]}`"
+    return context.error("a range is not written with `:` here", "only in an index", meant)
 
 
 def missing_value(context: Context) -> AutodiffError | None:

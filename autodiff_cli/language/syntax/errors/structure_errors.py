@@ -210,7 +210,9 @@ def line_ends(context: Context) -> AutodiffError | None:
     if last in ("+", "-") and before == last:
         operand = context.text(max(context.index - 3, context.first))
         name = operand if operand.isidentifier() else context.text(context.first)
-        return context.fault("E102 before-last-not-operator", before=before, last=last, name=name)
+        alone = context.index == context.first + 3
+        help = f"`{name} {last}= 1`" if alone else f"`{name} {last} 1` for `{name}{last}{last}`"
+        return context.fault("E102 before-last-not-operator", help, before=before, last=last)
     if "NAME" in context.expected or "NUMBER" in context.expected:
         what = "a name" if "NUMBER" not in context.expected else "a value"
         return context.fault("E102 line-ends-after-2", last=last, what=what)

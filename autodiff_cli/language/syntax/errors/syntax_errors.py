@@ -13,6 +13,7 @@ from .sign_errors import (
     equal_sign,
     missing_value,
     no_else,
+    notation,
     pair_of_signs,
     prompt,
     reserved_word,
@@ -27,8 +28,8 @@ def explain(tokens: Tokens, index: int, expected: set[str]) -> AutodiffError:
     context = Context(tokens, index, expected)
     for look in (
         _empty_field, unclosed, indentation, unsupported, without_if, prompt, pair_of_signs,
-        reserved_word, missing_colon, needs_in, no_else, line_ends, equal_sign, side_by_side,
-        missing_value, _in_field,
+        reserved_word, missing_colon, needs_in, no_else, notation, line_ends, equal_sign,
+        side_by_side, missing_value, _in_field,
     ):  # fmt: skip
         error = look(context)
         if error is not None:
