@@ -26,9 +26,8 @@ def index_error(
 ) -> AutodiffError:
     """E305 with index, dim and size, and the op that was given the index."""
     low = -size if negative else 0
-    help = f"valid are {low} to {size - 1}" if size else "the dim is empty"
-    if index == size > 0:
-        help += ": they begin at 0"
+    first = ": they begin at 0" * (index == size)
+    help = f"valid are {low} to {size - 1}{first}" if size else "the dim is empty"
     plural, lead = "" if size == 1 else "s", f"`{name}`: " if name else ""
     return fault("E305 index-out-range-dim", dim, size, plural, name, lead, short(index), help)
 
