@@ -53,6 +53,8 @@ class Algebra:
         self.atoms: list[Atom] = []
         self.ids: dict[tuple[Any, ...], int] = {}
         self.units: dict[Any, Sum] = {}  # what is in brackets, up to a coefficient
+        self.shares: dict[int, int] = {}  # by name of a softmax: its axis
+        self.roots: dict[int, tuple[float, int]] = {}  # by atom: a power of it that has a name
         self.labels = -1000
         self.work = 0
 
@@ -144,12 +146,15 @@ class Algebra:
                 ]
         if len(factors) > MOST_FACTORS:
             raise NoFormula
-        apart = self._scalars_apart(factors, shape)
-        return [] if apart is None else [(number, self._ordered(apart))]
+        if any(self._vanishes(factor, factors) for factor in factors):
+            return []
+        return [(number, self._ordered(self._scalars_apart(factors, shape)))]
 
     def _merged(self, number: float, factors: list[Factor]) -> tuple[float, list[Factor]]:
         """Powers added, identities and inverses gone where they can."""
         before = factors
+        if self.roots:
+            factors = list(map(self._as_root, factors))
         factors = [
             factor._replace(power=1.0) if self.atoms[factor.atom].kind in IDEMPOTENT else factor
             for factor in _powers(self._sorted(factors))
@@ -188,6 +193,9 @@ class Algebra:
             if other is not None:
                 rest = [f for f in factors if f is not one and f is not other[0]]
                 return self._merged(number, [*rest, *other[1]])
+        raised = self._with_exponents(factors)
+        if raised is not None:
+            return self._merged(number, raised)
         unmasked = without_masks(self, factors)
         if unmasked is not None:
             return self._merged(number, unmasked)
@@ -195,6 +203,12 @@ class Algebra:
         if roots is not None:
             return self._merged(number, roots)
         return self._without_inverses(number, factors)
+
+    def _as_root(self, factor: Factor) -> Factor:
+        """`1 / s` for `u**-0.5`, where `s` is the root of `u`."""
+        power, name = self.roots.get(factor.atom, (0.0, 0))
+        often = factor.power / power if power else 0.5
+        return Factor(name, factor.at, often) if often == int(often) else factor
 
     def _is_idle(self, gate: Factor, factors: list[Factor]) -> bool:
         """Whether a gate `u > 0` stands beside `relu(u)`, which is 0 elsewhere."""
@@ -212,9 +226,10 @@ class Algebra:
     def _is_whole(self, one: Factor, factors: list[Factor]) -> bool:
         """Whether a softmax, or a one among zeros, is summed along its axis."""
         atom = self.atoms[one.atom]
-        if atom.kind not in ("softmax", "one_hot") or one.power != 1:
+        axis = {"softmax": atom.data, "one_hot": -1}.get(atom.kind, self.shares.get(one.atom))
+        if axis is None or one.power != 1:
             return False
-        label = one.at[atom.data if atom.kind == "softmax" else -1]
+        label = one.at[axis]
         return is_summed(label) and sum(factor.at.count(label) for factor in factors) == 1
 
     def _together(self, one: Factor, factors: list[Factor]) -> tuple[Factor, list[Factor]] | None:
@@ -239,6 +254,25 @@ class Algebra:
                 rest = other.power - (power if other.power > 0 else -power)
                 left = [one._replace(power=one.power - power), other._replace(power=rest)]
                 return other, [Factor(found, one.at, power), *(f for f in left if f.power)]
+        return None
+
+    def _with_exponents(self, factors: list[Factor]) -> list[Factor] | None:
+        """`u * u**(a - 1)` as `u**a`; None where there is none."""
+        for one in factors:
+            atom = self.atoms[one.atom]
+            if atom.function != "pow" or one.power != 1:
+                continue
+            base, exponent = atom.parts
+            less = dict(exponent.terms).get((), 0.0)
+            value, beside = self.factor(base, one.at)
+            whole = {(f.atom, f.at): f.power for f in factors}
+            powers = [whole.get((f.atom, f.at), 0.0) / f.power for f in beside]
+            if value == 1 and less and powers and min(x / -less for x in powers) >= 1:
+                more = self.added(exponent, self.number(-less, atom.shape))
+                found = self.atom("function", atom.data, (base, more), atom.shape)
+                rest = [Factor(f.atom, f.at, f.power * less) for f in beside]
+                kept = [f for f in factors if f is not one]
+                return _powers([*kept, *rest, Factor(found, one.at)])
         return None
 
     def _without_inverses(self, number: float, factors: list[Factor]) -> tuple[float, list[Factor]]:
@@ -301,9 +335,8 @@ class Algebra:
         atoms = self.atoms
         return {x: n for f in factors for x, n in zip(f.at, atoms[f.atom].shape, strict=True)}
 
-    def _scalars_apart(self, factors: list[Factor], shape: Shape) -> list[Factor] | None:
-        """Numbers that are summed up, such as `x @ y`, as factors of their own; None where one is
-        0, as the sum of `x - mean(x)` is."""
+    def _scalars_apart(self, factors: list[Factor], shape: Shape) -> list[Factor]:
+        """Numbers that are summed up, such as `x @ y`, as factors of their own."""
         parts = components(factors)
         if len(parts) == 1 and not shape:
             return factors
@@ -312,20 +345,22 @@ class Algebra:
             labels = [label for factor in part for label in factor.at]
             free = any(type(x) is int and x >= 0 for x in labels)
             if not free and any(is_summed(x) for x in labels):
-                if len(part) == 1 and part[0].power == 1 and self._is_zero(part[0]):
-                    return None
                 inner = self.made([(1.0, part)], ())
                 found.append(Factor(self.group(inner), ()))
             else:
                 found += part
         return _powers(found)
 
-    def _is_zero(self, factor: Factor) -> bool:
-        """Whether the sum over all elements of a group is 0."""
+    def _vanishes(self, factor: Factor, factors: list[Factor]) -> bool:
+        """Whether a group is 0 once it is summed over its own axes, as `x - mean(x)` is."""
         atom = self.atoms[factor.atom]
-        if atom.kind != "group" or len(atom.parts[0].terms) < 2:
+        if atom.kind != "group" or factor.power != 1 or len(atom.parts[0].terms) < 2:
             return False
-        return not self.reduced(atom.parts[0], tuple(range(len(atom.shape))), False).terms
+        labels = [x for f in factors for x in f.at]
+        axes = [i for i, x in enumerate(factor.at) if is_summed(x) and labels.count(x) == 1]
+        if not axes:
+            return False
+        return not self.reduced(atom.parts[0], tuple(axes), False).terms
 
     def group(self, inner: Sum) -> int:
         """A sum as an atom."""
@@ -408,7 +443,28 @@ class Algebra:
             ((product, value),) = sum_.terms
             return value, self.placed(product, at)
         value, inner = self._content(sum_)
-        return value, [Factor(self.group(inner), at)]
+        return value, [self.bracketed(inner, at)]
+
+    def unstretched(self, sum_: Sum) -> Sum:
+        """Without the axes along which a sum does not change."""
+        met = {label for product, _ in sum_.terms for factor in product for label in factor.at}
+        left = [axis for axis, size in enumerate(sum_.shape) if axis in met or size == 1]
+        if len(left) == len(sum_.shape):
+            return sum_
+        ahead = left[0] if left else len(sum_.shape)
+        names: tuple[Label, ...] = tuple(
+            axis - ahead if axis in met else None for axis in range(len(sum_.shape))
+        )
+        shape = tuple(
+            size if axis in met else 1 for axis, size in enumerate(sum_.shape) if axis >= ahead
+        )
+        return self.moved(sum_, names, shape)
+
+    def bracketed(self, inner: Sum, at: tuple[Label, ...], power: float = 1.0) -> Factor:
+        """A sum as a factor of its own, without the axes along which it does not change."""
+        inner = self.unstretched(inner)
+        ends = zip(at[len(at) - len(inner.shape) :], inner.shape, strict=True)
+        return Factor(self.group(inner), tuple(None if n == 1 else x for x, n in ends), power)
 
     def _content(self, sum_: Sum) -> tuple[float, Sum]:
         """What all coefficients have in common, and the rest: what is in brackets already where
@@ -525,8 +581,7 @@ class Algebra:
                 number, inner = coefficient, Sum(((product, 1.0),), sum_.shape)
         elif len(sum_.terms) > 1 and power == int(power):
             number, inner = self._content(sum_)
-        factor = Factor(self.group(inner), labels, power)
-        return self.made([(number**power, [factor])], sum_.shape)
+        return self.made([(number**power, [self.bracketed(inner, labels, power)])], sum_.shape)
 
 
 def _powers(factors: Iterable[Factor]) -> list[Factor]:

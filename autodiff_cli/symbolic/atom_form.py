@@ -67,24 +67,9 @@ class AtomPrinter:
 
     def _sides(self, parts: tuple[Sum, ...]) -> list[Form]:
         """Operands that are broadcast, one of which is as large as the result."""
-        small = list(map(self._unstretched, parts))
+        small = list(map(self.algebra.unstretched, parts))
         full = any(new is old or new == old for new, old in zip(small, parts, strict=True))
         return [self.side(part) for part in (small if full else parts)]
-
-    def _unstretched(self, sum_: Sum) -> Sum:
-        """Without the axes along which a sum does not change."""
-        met = {label for product, _ in sum_.terms for factor in product for label in factor.at}
-        left = [axis for axis, size in enumerate(sum_.shape) if axis in met or size == 1]
-        if len(left) == len(sum_.shape):
-            return sum_
-        ahead = left[0] if left else len(sum_.shape)
-        names: tuple[Label, ...] = tuple(
-            axis - ahead if axis in met else None for axis in range(len(sum_.shape))
-        )
-        shape = tuple(
-            size if axis in met else 1 for axis, size in enumerate(sum_.shape) if axis >= ahead
-        )
-        return self.algebra.moved(sum_, names, shape)
 
     def side(self, sum_: Sum) -> Form:
         """An operand that is broadcast: a number as it is."""

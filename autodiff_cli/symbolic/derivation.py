@@ -5,6 +5,7 @@ graph -> sum of products -> derivative -> the cheapest way to write it -> names 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import combinations
@@ -12,8 +13,8 @@ from typing import NamedTuple
 
 from ..graph.node import Node
 from .algebra import Algebra
-from .expression import NO_MASKS, Expression, Index, Masks, axes_of, expression_of
-from .lets import cost_of, with_lets
+from .expression import NO_MASKS, PI, Expression, Index, Masks, Number, axes_of, expression_of
+from .lets import cost_of, mapped, with_lets
 from .matrix_form import Printer
 from .reading import Reader
 from .slopes import Slopes
@@ -53,6 +54,8 @@ def formulas(
         except NoFormula as error:
             problem = problem or error
             continue
+        if "pi" in taken:
+            shown = mapped(shown, lambda part: Number(math.pi) if part == PI else None)
         rest, lets = with_lets(shown, taken)
         cost = cost_of(rest) + sum(cost_of(part) for _, part in lets)
         found[shown] = Formula(rest, tuple(lets), cost)
@@ -87,6 +90,11 @@ def _formula(
         read = Reader(algebra, {**ends, **{n: values[n] for n in kept if n is not node}}, masks)
         meaning = meanings[values[node]] = read.read(node)
         name_of(meaning, values[node])
+    for node in kept:
+        one = algebra.alone(meanings[values[node]])
+        if one is not None and one[2] == 1 and one[0].power % 1 and one[1].shape == node.shape:
+            name = algebra.atom("name", values[node], (), node.shape)
+            algebra.roots[one[0].atom] = one[0].power, name
     reader = Reader(algebra, {**ends, **{n: values[n] for n in kept}}, masks)
     found = reader.read(result)
     for node in wrt:

@@ -41,6 +41,9 @@ def written(number: np.generic) -> Any:
     return float(str(number)) if isinstance(number, np.floating) else number.item()
 
 
+PI = Name("pi")  # the number; a variable has a shape
+
+
 class Number(NamedTuple):
     value: Any
 
@@ -360,7 +363,7 @@ def axes_of(shown: Any) -> int | None:
     """How many axes an expression has; None where it does not tell."""
     match shown:
         case Name(_, shape):
-            return None if shape is None else len(shape)
+            return len(shape) if shape is not None else 0 if shown == PI else None
         case Number():
             return 0
         case Negative(inner):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ..graph.node import Shape
 from .expression import (
+    PI,
     Call,
     Expression,
     Index,
@@ -20,8 +22,10 @@ from .expression import (
     filled,
     is_column,
 )
-from .lets import cost_with_lets, distinct_cost, leads_with_number
+from .lets import cost_with_lets, distinct_cost, is_root, leads_with_number
 from .terms import At, Label, Product
+
+MOST_UNDER_ROOT = 64
 
 Layout = tuple[Label, ...]  # the label of every axis
 
@@ -129,6 +133,8 @@ def before(factor: Expression, product: Any) -> Expression:
 
 
 def is_scalar(shown: Any) -> bool:
+    if is_root(shown):
+        return True
     return isinstance(shown, Number) or (isinstance(shown, Name) and shown.shape == ())
 
 
@@ -209,13 +215,48 @@ def negative(form: Form) -> Form:
 
 def with_number(form: Form, number: float) -> Form:
     """A form with its coefficient."""
-    top, bottom = fraction(abs(number))
-    if top != 1:
+    top, bottom = quotient(abs(number))
+    if top != Number(1):
         cost = form.cost + (form.shown != Number(1))
-        form = Form(cost, form.marks, before(literal(top), form.shown))
-    if bottom != 1:
-        form = Form(form.cost + 1, form.marks, Infix("div", form.shown, literal(bottom)))
+        form = Form(cost, form.marks, before(top, form.shown))
+    if bottom != Number(1):
+        form = Form(form.cost + 1, form.marks, Infix("div", form.shown, bottom))
     return negative(form) if number < 0 else form
+
+
+@lru_cache(4096)
+def quotient(number: float) -> tuple[Expression, Expression]:
+    """A number as a fraction, its sides numbers or roots: `1 / sqrt(2 * pi)`."""
+    top, bottom = fraction(number)
+    if top == number and bottom == 1 and len(repr(number)) > 14:
+        for power in (0, 1, -1):
+            square = number**2 * math.pi**power
+            near = Fraction(square).limit_denominator(MOST_UNDER_ROOT)
+            if abs(near / Fraction(square) - 1) < 4e-15:
+                n, d = near.numerator, near.denominator
+                square = max(i for i in range(1, 65) if n * d % (i * i) == 0)
+                root = _root(n * d // square**2, power)
+                above, below = Fraction(square, d), Fraction(n, square)
+                if power < 0 or (not power and above.denominator < below.numerator * 2):
+                    shown, bottom = _beside(above.numerator, root), above.denominator
+                    return shown if bottom == 1 else Infix("div", shown, Number(bottom)), Number(1)
+                shown = _beside(below.denominator, root)
+                if below.numerator == 1:
+                    return Number(1), shown
+                return Infix("div", Number(below.numerator), shown), Number(1)
+    return literal(top), literal(bottom)
+
+
+def _root(number: int, power: int) -> Expression:
+    """`sqrt(number)`, with pi in it."""
+    inner: Expression = Number(number)
+    if power:
+        inner = PI if number == 1 else Infix("mul", inner, PI)
+    return Call("sqrt", (inner,))
+
+
+def _beside(number: int, root: Expression) -> Expression:
+    return root if number == 1 else Infix("mul", Number(number), root)
 
 
 def literal(value: float) -> Number:

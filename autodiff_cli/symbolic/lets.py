@@ -32,11 +32,24 @@ SPARE = ("u", "v", "w", "z", "h", "q", "a", "b", "c", "d", *map("t{}".format, ra
 
 def cost_of(shown: Any) -> int:
     """The operators and calls of an expression."""
-    return _own_cost(shown) + sum(map(cost_of, parts(shown)))
+    return _own_cost(shown) + sum(map(cost_of, _costly(shown)))
+
+
+def is_root(shown: Any) -> bool:
+    """Whether something is the root of a number, or times or over another one: a number too."""
+    if isinstance(shown, Infix) and shown.key in ("mul", "div"):
+        sides = [shown.left, shown.right]
+        roots = [side for side in sides if not isinstance(side, Number)]
+        return bool(roots) and all(map(is_root, roots))
+    return isinstance(shown, Call) and shown.function == "sqrt" and mentioned(shown) <= {"pi"}
+
+
+def _costly(shown: Any) -> list[Any]:
+    return [] if is_root(shown) else parts(shown)
 
 
 def _own_cost(shown: Any) -> int:
-    if type(shown) in FREE:
+    if type(shown) in FREE or is_root(shown):
         return 0
     return int(not (isinstance(shown, Negative) and leads_with_number(shown.inner)))
 
@@ -61,7 +74,7 @@ def distinct_cost(shown: Any) -> int:
         if part in seen:
             return 0
         seen.add(part)
-        return _own_cost(part) + sum(map(count, parts(part)))
+        return _own_cost(part) + sum(map(count, _costly(part)))
 
     return count(shown)
 
@@ -100,7 +113,7 @@ def _repeated(shown: Any) -> Any:
     costs: dict[Any, int] = {}
 
     def count(part: Any) -> int:
-        cost = _own_cost(part) + sum(map(count, parts(part)))
+        cost = _own_cost(part) + sum(map(count, _costly(part)))
         if cost >= 1 and type(part) not in UNNAMED:
             counts[part] += 1
             costs[part] = cost

@@ -60,6 +60,7 @@ from .windows import moved
 MOST_WORK = 3_000  # steps of the search for the shortest form
 MOST_STACKED = 8  # elements of a vector that are written one by one
 UNSAID = ("window", "mask")  # what is written only with what it is applied to
+WIDEST = 2  # times as many terms once brackets are multiplied out
 MOST_TOGETHER = 7  # factors with axes of one product
 
 
@@ -71,12 +72,14 @@ class Printer(AtomPrinter):
 
     def __init__(self, algebra: Algebra, named: Mapping[Sum, str]):
         super().__init__(algebra, named)
-        self.scalars = [
-            (product, value, algebra.atom("name", name, (), ()))
+        self.named_products = [
+            (product, value, algebra.atom("name", name, (), sum_.shape))
             for sum_, name in named.items()
-            if not sum_.shape and len(sum_.terms) == 1
-            for product, value in algebra.stretched(sum_, (2,)).terms
-            if product
+            if len(sum_.terms) == 1
+            for product, value in (sum_ if sum_.shape else algebra.stretched(sum_, (2,))).terms
+            if {i for i, n in enumerate(sum_.shape) if n != 1}
+            == {x for factor in product for x in factor.at if x is not None}
+            and product
         ]
         self.counts: dict[Expression, int] = {}  # of elements that a sum adds
         self.known: dict[Sum, Form] = {}
@@ -89,7 +92,7 @@ class Printer(AtomPrinter):
         if found is None:
             found = self._shortest(sum_, self._form(sum_))
             wide = opened(self.algebra, sum_)
-            if wide is not None:
+            if wide is not None and len(wide.terms) <= WIDEST * len(sum_.terms):
                 with suppress(NoFormula):
                     other = self._shortest(wide, self._form(wide))
                     found = min(found, other, key=final)
@@ -101,9 +104,9 @@ class Printer(AtomPrinter):
         best = form
         while True:
             found: tuple[Form, Sum] | None = None
-            for other in ways(self.algebra, sum_, self.scalars):
+            for other in ways(self.algebra, sum_, self.named_products):
                 if self.algebra.work > MOST_WORK:
-                    return best
+                    break
                 try:
                     shown = self._form(other)
                 except NoFormula:
@@ -215,7 +218,7 @@ class Printer(AtomPrinter):
                 sides.setdefault(side, []).append((rest, value))
             yes, no = (
                 self.side(
-                    self._unstretched(self.algebra.made([(v, p) for p, v in sides[x]], sum_.shape))
+                    self.algebra.unstretched(self.algebra.made([(v, p) for p, v in sides[x]], sum_.shape))
                 )
                 for x in (number, other)
             )
@@ -390,7 +393,13 @@ class Printer(AtomPrinter):
         count = prod(sizes[label] for label in closing)
         left = tuple(x for x in layout if x not in closing)
         if not any(is_label(x) for x in left) and len(left) + len(axes) == len(layout):
-            self._add_sum(forms, (), call("sum", form), count)
+            holds = form.shown
+            if isinstance(holds, Call) and holds.function == "sum" and not holds.keywords:
+                whole = form._replace(shown=Call("sum", holds.arguments[:1]))
+                count *= self.counts[holds]
+            else:
+                whole = call("sum", form)
+            self._add_sum(forms, (), whole, count)
             return
         if len(axes) != 1:
             dims = Name(f"({', '.join(map(str, axes))})")

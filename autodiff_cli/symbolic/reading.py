@@ -85,7 +85,10 @@ class Reader:
     def _made(self, node: Node) -> Sum | Grouped:
         name = self.names.get(node)
         if name is not None:
-            return self.algebra.of_atom(self.algebra.atom("name", name, (), node.shape))
+            atom = self.algebra.atom("name", name, (), node.shape)
+            if node.ndim and READERS.get(node.op.key) is Reader.softmax:
+                self.algebra.shares[atom] = node.args[1] % node.ndim
+            return self.algebra.of_atom(atom)
         if node.op in (CONSTANT, LEAF):  # a leaf without a name
             flat = value_of(node).reshape(-1)
             if flat.size and (flat == flat[0]).all():

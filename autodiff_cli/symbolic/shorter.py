@@ -5,7 +5,7 @@ Each way is one change; who prints takes the cheapest and asks again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any
 
 from .algebra import Algebra
@@ -14,7 +14,7 @@ from .terms import Factor, Label, NoFormula, Product, Sum, is_summed, renamed
 MOST_AXES = 2  # of what is put in brackets
 
 
-def ways(algebra: Algebra, sum_: Sum, scalars: list[tuple[Product, float, int]]) -> Iterator[Sum]:
+def ways(algebra: Algebra, sum_: Sum, products: list[tuple[Product, float, int]]) -> Iterator[Sum]:
     """Sums equal to this one."""
     terms = sum_.terms
     for i, (left, a) in enumerate(terms):
@@ -29,13 +29,10 @@ def ways(algebra: Algebra, sum_: Sum, scalars: list[tuple[Product, float, int]])
         rest = [(v, p) for k, (p, v) in enumerate(terms) if k != i]
         for opened in _opened(algebra, product, value):
             yield from _tried(algebra, [*rest, *opened], sum_)
-        for parts, number, name in scalars:
-            for power in (1.0, -1.0):
-                raised = tuple(f._replace(power=f.power * power) for f in parts)
-                left_over = _without(product, raised)
-                if left_over is not None:
-                    named = [*left_over, Factor(name, (), power)]
-                    yield from _tried(algebra, [*rest, (value / number**power, named)], sum_)
+        spread = _spread(algebra, product)
+        for number, factors in dict.fromkeys([(1.0, product), spread]):
+            for named in _with_names(algebra, factors, products):
+                yield from _tried(algebra, [*rest, (value * number * named[0], named[1])], sum_)
         for over in _over(algebra, sum_, i):
             yield from _tried(algebra, [over], sum_)
         for changed in _within(algebra, product):
@@ -196,52 +193,87 @@ def _opened(
 
 def _within(algebra: Algebra, product: Product) -> Iterator[tuple[float, list[Factor]]]:
     """A product with one bracket over what one of its terms is divided by."""
-    for position, (number, at, power) in enumerate(product):
-        atom = algebra.atoms[number]
-        if atom.kind == "group" and power == 1:
-            rest = list(product[:position] + product[position + 1 :])
-            for i in range(len(atom.parts[0].terms)):
-                for value, factors in _over(algebra, atom.parts[0], i):
-                    yield value, rest + algebra.placed(tuple(factors), at)
+    number, factors = _spread(algebra, product)
+    for position, (atom, at, power) in enumerate(factors):
+        if algebra.atoms[atom].kind == "group" and power in (1, -1):
+            (inner,) = algebra.atoms[atom].parts
+            rest = [*factors[:position], *factors[position + 1 :]]
+            beside = {f.atom for f in rest if f.power < 0 and power < 0}
+            for i in range(len(inner.terms)):
+                for value, made in _over(algebra, inner, i, beside):
+                    found = [f._replace(power=f.power * power) for f in made]
+                    yield number * value**power, rest + algebra.placed(tuple(found), at)
 
 
-def _over(algebra: Algebra, sum_: Sum, i: int) -> Iterator[tuple[float, list[Factor]]]:
-    """All terms over what the term `i` is divided by, where that makes them fewer."""
+def _spread(algebra: Algebra, product: Product) -> tuple[float, Product]:
+    """A product in which a number that is summed up is what is summed."""
+    number = 1.0
+    found: list[Factor] = []
+    for factor in product:
+        atom = algebra.atoms[factor.atom]
+        if atom.kind == "group" and not atom.shape and factor.power == 1 == len(atom.parts[0].terms):
+            ((inner, value),) = atom.parts[0].terms
+            number *= value
+            found += algebra.placed(inner, ())
+        else:
+            found.append(factor)
+    return number, tuple(found)
+
+
+def _over(
+    algebra: Algebra, sum_: Sum, i: int, beside: Container[int] = ()
+) -> Iterator[tuple[float, list[Factor]]]:
+    """All terms over what the term `i` is divided by, where that makes them fewer, or where what
+    they are below is divided by that too."""
     product, value = sum_.terms[i]
     if len(sum_.terms) < 2:
         return
     for position, below in enumerate(product):
-        if below.power != -1 or any(is_summed(x) for x in below.at):
+        if below.power >= 0 or any(is_summed(x) for x in below.at):
             continue
         atom = algebra.atoms[below.atom]
-        inner = atom.parts[0].terms if atom.kind == "group" else (((below._replace(power=1),), 1),)
+        if atom.kind == "group" and below.power == -1:
+            inner = [(algebra.placed(p, below.at), w) for p, w in atom.parts[0].terms]
+        else:
+            inner = [([below._replace(power=-below.power)], 1.0)]
         terms = [(value, list(product[:position] + product[position + 1 :]))]
         for j, (other, v) in enumerate(sum_.terms):
             if j != i:
-                terms += [
-                    (v * w, [*other, *(algebra.placed(p, below.at) if atom.kind == "group" else p)])
-                    for p, w in inner
-                ]
+                terms += [(v * w, [*other, *p]) for p, w in inner]
         for number, factors in _brackets(algebra, terms, set()):
             made = algebra.atoms[factors[0].atom].parts if len(factors) == 1 else ()
-            if not made or len(made[0].terms) < len(sum_.terms):
+            if not made or len(made[0].terms) < len(sum_.terms) or below.atom in beside:
                 yield number, [below, *factors]
 
 
-def _without(product: Product, parts: Product) -> list[Factor] | None:
-    """A product without the factors of another one; None where it does not hold them."""
-    left = list(product)
-    for part in parts:
-        for i, factor in enumerate(left):
-            if factor.atom == part.atom and factor.at == part.at:
-                power = factor.power - part.power
-                if (power > 0) != (factor.power > 0) and power:
-                    return None
-                left[i : i + 1] = [factor._replace(power=power)] if power else []
-                break
-        else:
-            return None
-    return left
+def _with_names(
+    algebra: Algebra, factors: Product, products: list[tuple[Product, float, int]]
+) -> Iterator[tuple[float, list[Factor]]]:
+    """A product in which a part, or what it is divided by, is a name."""
+    for parts, number, name in products:
+        for power in (1.0, -1.0):
+            raised = tuple(f._replace(power=f.power * power) for f in parts)
+            for left_over, places in _without(factors, raised, {None: None}):
+                sizes = algebra.atoms[name].shape
+                at = tuple(None if n == 1 else places[i] for i, n in enumerate(sizes))
+                yield number**-power, [*left_over, Factor(name, at, power)]
+
+
+def _without(
+    product: Product, parts: Product, places: dict[Any, Label]
+) -> Iterator[tuple[Product, dict[Any, Label]]]:
+    """A product without the factors of another one, whose axes are at these places."""
+    if not parts:
+        yield product, places
+        return
+    for i, factor in enumerate(product):
+        power = factor.power - parts[0].power
+        if factor.atom != parts[0].atom or (power and (power > 0) != (factor.power > 0)):
+            continue
+        new = dict(places)
+        if all(new.setdefault(x, y) == y for x, y in zip(parts[0].at, factor.at, strict=True)):
+            left = (factor._replace(power=power),) if power else ()
+            yield from _without((*product[:i], *left, *product[i + 1 :]), parts[1:], new)
 
 
 def _equal(algebra: Algebra, product: Product) -> Iterator[tuple[float, list[Factor]]]:
