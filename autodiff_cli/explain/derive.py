@@ -1,7 +1,7 @@
 """Derivatives as formulas: the graph of a gradient written in the names of the program.
 
-Invariant: a formula that could be evaluated was, and gave the gradient; one that could not be is
-marked as not verified.
+Invariant: a formula was evaluated and gave the gradient; only `raw` ones that cannot be evaluated
+alone are shown as well, marked as not verified.
 """
 
 from __future__ import annotations
@@ -280,7 +280,7 @@ class _Context:
         ]  # fmt: skip
         for formula in short:
             verified = self._agrees(formula, gradient)
-            if verified is not False:
+            if verified or (raw and verified is None):
                 return formula, verified is True
         if short or missing is not None:
             raise self._none(missing, gradient, wrt)

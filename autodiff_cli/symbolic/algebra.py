@@ -414,15 +414,17 @@ class Algebra:
     ) -> Sum:
         """An atom that makes of each row of its parts one of its own; `along`: the axis that its
         data mean."""
-        picked = lifted(self, parts) if along != 0 else None
-        if picked is None:
+        picked = lifted(self, parts)
+        if picked is None or along == picked[0][1]:
             return self.of_atom(self.atom(kind, data, parts, shape))
-        mask, whole = picked
-        ahead = self.atoms[mask].shape[1:]
-        data = data if along is None else along + len(ahead) - 1
-        return lowered(
-            self, mask, self.of_atom(self.atom(kind, data, tuple(whole), ahead + shape[1:]))
-        )
+        (mask, row), whole = picked
+        dims = self.atoms[mask].shape[1:]
+        if along is not None and along > row:
+            data = along + len(dims) - 1
+        elif along is not None:
+            row -= 1 if len(shape) < len(parts[0].shape) else 0
+        shape = shape[:row] + dims + shape[row + 1 :]
+        return lowered(self, (mask, row), self.of_atom(self.atom(kind, data, tuple(whole), shape)))
 
     # -- doing ------------------------------------------------------------------------------------
 

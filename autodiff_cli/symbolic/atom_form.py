@@ -8,7 +8,7 @@ from .algebra import Algebra
 from .expression import INFIX, Call, Index, Infix, Name, Number
 from .forms import Form, call, infix, literal, placed
 from .places import matrix
-from .terms import JOINS, OPERAND, At, Atom, Factor, Label, NoFormula, Sum, is_summed, number_of
+from .terms import JOINS, OPERAND, At, Atom, Factor, NoFormula, Sum, is_summed, number_of
 
 
 class AtomPrinter:

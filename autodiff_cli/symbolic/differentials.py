@@ -26,8 +26,10 @@ from .expression import (
     Negative,
     Number,
     Transposed,
+    ahead,
     expression_of,
     filled,
+    indexed,
     is_logdet,
     mask_of,
     text,
@@ -138,7 +140,7 @@ class _Steps:
         """A linear op of the changes of its operands."""
         mask = mask_of(node.args[1], self.masks) if node.op.key == "index" else None
         if mask is not None:
-            return Index(self.d(node.args[0]), (self.of(mask),))
+            return indexed(self.d(node.args[0]), ahead(node.args[1]), self.of(mask))
         marks = {inner: f"{_MARK}{i}" for i, inner in enumerate(dict.fromkeys(node.inputs))}
         shown = self.of(node, {**self.names, **marks}, True)
         changed: dict[str, Expression] = {

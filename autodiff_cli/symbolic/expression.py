@@ -98,6 +98,7 @@ NO_MASKS: Masks = MappingProxyType({})
 
 def mask_of(places: tuple[Node | None, ...], masks: Masks) -> Node | None:
     """The mask that an index was made of; None where it was made of something else."""
+    places = places[ahead(places) :]
     found = [masks.get(id(p.value)) for p in places if p is not None]
     known = [place for place in found if place is not None]
     if not known or len(known) < len(places):
@@ -105,6 +106,16 @@ def mask_of(places: tuple[Node | None, ...], masks: Masks) -> Node | None:
     mask = known[0][0]
     whole = [(other is mask, dim) for other, dim, _ in known]
     return mask if whole == [(True, dim) for dim in range(mask.ndim)] else None
+
+
+def ahead(places: tuple[Any, ...]) -> int:
+    """How many whole axes are in front of an index: one in `x[:, k]`."""
+    return next((i for i, place in enumerate(places) if place is not None), 0)
+
+
+def indexed(inner: Expression, axes: int, at: Expression) -> Index:
+    """`inner[:, at]` with axes in front."""
+    return Index(inner, (*[Name(":")] * axes, at))
 
 
 class _Builder:
@@ -146,10 +157,10 @@ class _Builder:
         mask = mask_of(node.args[1], self.masks) if key == "index" else None
         if mask is not None:
             where = self.build(mask, depth + 1)
-            return Index(self.build(node.args[0], depth + 1), (where,))
+            return indexed(self.build(node.args[0], depth + 1), ahead(node.args[1]), where)
         if key == "index" and len(node.inputs) == 2:
             inner, places = (self.build(part, depth + 1) for part in node.inputs)
-            return Index(inner, (places,))
+            return indexed(inner, ahead(node.args[1]), places)
         if key == "output" and node.args[1] == 0 and node.args[0].op.key in FIRST:
             parts = (self.build(inner, depth + 1) for inner in node.args[0].inputs)
             return Call(FIRST[node.args[0].op.key], tuple(parts))

@@ -168,8 +168,9 @@ def _shown(expression: Any) -> tuple[str, float]:
         case Index(inner, at):
             if is_column(expression):
                 return _shown(inner)
-            places = ", ".join(map(latex, at)) if isinstance(at, tuple) else at
-            return f"{{{latex(inner, ATOM)}}}_{{{places}}}", ATOM
+            if isinstance(at, tuple):
+                at = ", ".join(":" if part == Name(":") else latex(part) for part in at)
+            return f"{{{latex(inner, ATOM)}}}_{{{at}}}", ATOM
         case Transposed(inner):
             return _turned(inner), _POWER
         case Listed(parts):

@@ -8,27 +8,32 @@ What is done to the elements that were picked is done to all and then picked: `f
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ..graph.node import Node
-from .terms import Factor, Label, NoFormula, Sum, is_summed, renamed
+from .terms import Factor, Label, NoFormula, Product, Sum, is_summed, renamed
 
 if TYPE_CHECKING:
     from .algebra import Algebra
     from .reading import Reader
 
+Chosen = tuple[int, int]  # a mask, and the axis of what it picked
 
-def picked(reader: Reader, node: Node, inner: Node, mask: Node) -> Sum:
-    """`x[m]`."""
+
+def picked(reader: Reader, node: Node, inner: Node, mask: Node, row: int = 0) -> Sum:
+    """`x[m]`, or with axes in front `x[:, m]`."""
     if 1 in mask.shape or not node.numel:
         raise NoFormula(node)
     algebra, holds = reader.algebra, reader.condition(mask, mask.shape)
-    shape = (node.shape[0], *mask.shape)
-    if node.shape[0] == 1:
+    shape = (node.shape[row], *mask.shape)
+    if node.shape[row] == 1:
         where: tuple[Label, ...] = tuple(algebra.fresh() for _ in mask.shape)
-        rest = tuple(None if n == 1 else i for i, n in enumerate(node.shape[1:], 1))
-        return algebra.einsum([(holds, where), (reader.of(inner), where + rest)], node.shape)
-    return lowered(algebra, algebra.atom("mask", None, (holds,), shape), reader.of(inner))
+        kept = tuple(None if n == 1 else i for i, n in enumerate(node.shape))
+        at = (*kept[:row], *where, *kept[row + 1 :])
+        return algebra.einsum([(holds, where), (reader.of(inner), at)], node.shape)
+    chosen = algebra.atom("mask", None, (holds,), shape), row
+    return lowered(algebra, chosen, reader.of(inner))
 
 
 def selected(reader: Reader, node: Node, inner: Node, mask: Node) -> Sum:
@@ -37,51 +42,55 @@ def selected(reader: Reader, node: Node, inner: Node, mask: Node) -> Sum:
     return picked(reader, node, inner, mask)
 
 
-def lifted(algebra: Algebra, parts: Sequence[Sum]) -> tuple[int, list[Sum]] | None:
+def lifted(algebra: Algebra, parts: Sequence[Sum]) -> tuple[Chosen, list[Sum]] | None:
     """The mask that has picked the rows of parts of one shape, and what they were picked from; None
     where that is not one mask."""
-    mask: int | None = None
-    split: list[list[tuple[float, list[Factor], dict[Any, Label]]]] = []
-    for part in parts:
-        terms = []
-        for product, value in part.terms:
-            of_rows = [f for f in product if 0 in f.at]
-            names: dict[Any, Label] = {}
-            if of_rows:
-                one = of_rows[0]
-                if len(of_rows) > 1 or not _picks(algebra, one):
-                    return None
-                if mask not in (None, one.atom) or not all(map(is_summed, one.at[1:])):
-                    return None
-                mask = one.atom
-                names = {label: axis for axis, label in enumerate(one.at[1:])}
-            terms.append((value, [f for f in product if f not in of_rows], names))
-        split.append(terms)
-    if mask is None:
+    chosen = {
+        pair for part in parts for product, _ in part.terms for pair in _picks(algebra, product)
+    }
+    if len(chosen) != 1:
         return None
+    ((mask, row),) = chosen
     dims = algebra.atoms[mask].shape[1:]
     found = []
-    for part, terms in zip(parts, split, strict=True):
-        ends: dict[Any, Label] = {axis: axis + len(dims) - 1 for axis in range(1, len(part.shape))}
-        rows = [(value, renamed(rest, {**ends, **names})) for value, rest, names in terms]
-        found.append(algebra.made(rows, dims + part.shape[1:]))
-    return mask, found
+    for part in parts:
+        rows = []
+        for product, value in part.terms:
+            of_rows = [f for f in product if row in f.at]
+            names: dict[Any, Label] = {
+                axis: axis + len(dims) - 1 for axis in range(row + 1, len(part.shape))
+            }
+            if of_rows:
+                one = of_rows[0]
+                if len(of_rows) > 1 or one.atom != mask or not all(map(is_summed, one.at[1:])):
+                    return None
+                names |= {label: row + axis for axis, label in enumerate(one.at[1:])}
+            rest = [f for f in product if f not in of_rows]
+            rows.append((value, renamed(rest, names)))
+        found.append(algebra.made(rows, part.shape[:row] + dims + part.shape[row + 1 :]))
+    return (mask, row), found
 
 
-def _picks(algebra: Algebra, factor: Factor) -> bool:
-    return algebra.atoms[factor.atom].kind == "mask" and factor.at[0] == 0
+def _picks(algebra: Algebra, product: Product) -> list[Chosen]:
+    """The masks in a product whose rows are an axis of the result, and which."""
+    masks = (f for f in product if algebra.atoms[f.atom].kind == "mask")
+    return [(f.atom, f.at[0]) for f in masks if type(f.at[0]) is int and f.at[0] >= 0]
 
 
-def lowered(algebra: Algebra, mask: int, sum_: Sum) -> Sum:
+def lowered(algebra: Algebra, chosen: Chosen, sum_: Sum) -> Sum:
     """The rows of a sum that a mask picks."""
+    mask, row = chosen
     shape = algebra.atoms[mask].shape
     dims = len(shape) - 1
     where: tuple[Label, ...] = tuple(algebra.fresh() for _ in range(dims))
-    rest = tuple(None if n == 1 else i + 1 for i, n in enumerate(sum_.shape[dims:]))
-    terms = []
-    for product, value in sum_.terms:
-        terms.append((value, [Factor(mask, (0, *where)), *algebra.placed(product, where + rest)]))
-    return algebra.made(terms, (shape[0], *sum_.shape[dims:]))
+    size = (*sum_.shape[:row], shape[0], *sum_.shape[row + dims :])
+    kept = tuple(None if n == 1 else i for i, n in enumerate(size))
+    at = (*kept[:row], *where, *kept[row + 1 :])
+    terms = [
+        (value, [Factor(mask, (row, *where)), *algebra.placed(product, at)])
+        for product, value in sum_.terms
+    ]
+    return algebra.made(terms, size)
 
 
 def without_masks(algebra: Algebra, factors: list[Factor]) -> list[Factor] | None:
@@ -112,14 +121,12 @@ def without_masks(algebra: Algebra, factors: list[Factor]) -> list[Factor] | Non
 
 def count(algebra: Algebra, sum_: Sum, axes: Sequence[int]) -> Sum | None:
     """How many elements a mask picks of those that a sum adds up; None where none does."""
-    if 0 not in axes:
+    chosen = {pair for product, _ in sum_.terms for pair in _picks(algebra, product)}
+    if len(chosen) != 1:
         return None
-    masks = {f.atom for product, _ in sum_.terms for f in product if _picks(algebra, f)}
-    if len(masks) != 1:
+    ((mask, row),) = chosen
+    if row not in axes:
         return None
-    (holds,) = algebra.atoms[masks.pop()].parts
+    (holds,) = algebra.atoms[mask].parts
     total = algebra.reduced(holds, tuple(range(len(holds.shape))), False)
-    more = 1.0
-    for axis in axes:
-        more *= sum_.shape[axis] if axis else 1
-    return algebra.scaled(total, more)
+    return algebra.scaled(total, prod(sum_.shape[axis] for axis in axes if axis != row))

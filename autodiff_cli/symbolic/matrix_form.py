@@ -218,7 +218,9 @@ class Printer(AtomPrinter):
                 sides.setdefault(side, []).append((rest, value))
             yes, no = (
                 self.side(
-                    self.algebra.unstretched(self.algebra.made([(v, p) for p, v in sides[x]], sum_.shape))
+                    self.algebra.unstretched(
+                        self.algebra.made([(v, p) for p, v in sides[x]], sum_.shape)
+                    )
                 )
                 for x in (number, other)
             )

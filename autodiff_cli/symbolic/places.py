@@ -13,7 +13,18 @@ import numpy as np
 
 from ..graph.node import Node, Shape
 from ..graph.op import value_of
-from .expression import Call, Expression, Index, Listed, Name, Number, filled, mask_of
+from .expression import (
+    Call,
+    Expression,
+    Index,
+    Listed,
+    Name,
+    Number,
+    ahead,
+    filled,
+    indexed,
+    mask_of,
+)
 from .forms import Form
 from .masks import picked
 from .masks import selected as masked_select
@@ -132,25 +143,28 @@ def triangle(reader: Reader, node: Node, inner: Node, diagonal: int) -> Sum:
 
 
 def rows(reader: Reader, node: Node, inner: Node, places: Any) -> Sum:
-    """`W[k]`, `X[arange(n), k]`: rows, or elements of rows, by number."""
-    shape = node.shape
-    mask = mask_of(places, reader.masks)
+    """`W[k]`, `X[:, k]`, `X[arange(n), k]`: rows, or elements of rows, by number."""
+    mask, row = mask_of(places, reader.masks), ahead(places)
     if mask is not None:
-        return picked(reader, node, inner, mask)
-    if any(i is None or i.ndim != 1 for i in places) or not shape or shape[0] == 1:
+        return picked(reader, node, inner, mask, row)
+    numbers = places[row:]
+    single = len(node.shape) <= row or node.shape[row] == 1
+    if single or any(i is None or i.ndim != 1 for i in numbers):
         raise NoFormula(node)
-    labels: list[Label] = [None if s == 1 else i + 1 - len(places)
-                           for i, s in enumerate(inner.shape)]  # fmt: skip
+    labels: list[Label] = [
+        None if s == 1 else i if i < row else i + 1 - len(numbers)
+        for i, s in enumerate(inner.shape)
+    ]
     operands: list[tuple[Sum, tuple[Label, ...]]] = []
-    for axis, numbers in enumerate(places):
+    for axis, at in enumerate(numbers, row):
         size = inner.shape[axis]
-        if counts(numbers, size):
-            labels[axis] = 0
+        if counts(at, size):
+            labels[axis] = row
             continue
         labels[axis] = reader.algebra.fresh()
-        operands.append((_one_hot(reader, reader.of(numbers), size), (0, labels[axis])))
+        operands.append((_one_hot(reader, reader.of(at), size), (row, labels[axis])))
     operands.append((reader.of(inner), tuple(labels)))
-    return reader.algebra.einsum(operands, shape)
+    return reader.algebra.einsum(operands, node.shape)
 
 
 def rows_by(reader: Reader, numbers: Sum, inner: Sum) -> Sum:
@@ -288,26 +302,23 @@ def applied(
     """What a matrix of zeros and ones makes of an axis of something of a shape, beside the cost of
     that; `back`: its transpose."""
     atom = printer.algebra.atoms[number]
-    ahead = ":, " * axis
+    front = ":, " * axis
     where = Number(axis)
     if atom.kind == "one_hot":
         by = printer.form(atom.parts[0])
         if not back:
-            return Form(by.cost + 1, by.marks, Index(shown, (*[Name(":")] * axis, by.shown)))
+            return Form(by.cost + 1, by.marks, indexed(shown, axis, by.shown))
         sizes = (*shape[:axis], atom.shape[1], *shape[axis + 1 :])
         made = Call("index_add", (filled(0, sizes), where, by.shown, shown))
         return Form(by.cost + 2, by.marks, made)
     if atom.kind == "mask":
         holds = printer.holds(atom.parts[0])
         if not back:
-            return Form(
-                holds.cost + 1, holds.marks, Index(shown, (*[Name(":")] * axis, holds.shown))
-            )
-        if axis or len(shape) > 2:
-            return None
-        rows: Expression = holds.shown if len(shape) == 1 else Index(holds.shown, ":, None")
-        zeros = filled(0, (*atom.shape[1:], *shape[1:]))
-        cost = holds.cost + len(shape) + 1
+            return Form(holds.cost + 1, holds.marks, indexed(shown, axis, holds.shown))
+        behind = len(shape) - 1 - axis
+        rows: Expression = Index(holds.shown, "..." + ", None" * behind) if behind else holds.shown
+        zeros = filled(0, (*shape[:axis], *atom.shape[1:], *shape[axis + 1 :]))
+        cost = holds.cost + 2 + (behind > 0)
         return Form(cost, holds.marks, Call("masked_scatter", (zeros, rows, shown)))
     _, whole = atom.shape
     name, at = atom.data
@@ -315,7 +326,7 @@ def applied(
         start, stop, step = at
         if not back:
             bounds = f"{start or ''}:{'' if stop == whole else stop}"
-            return Form(1, 0, Index(shown, ahead + bounds + (f":{step}" if step != 1 else "")))
+            return Form(1, 0, Index(shown, front + bounds + (f":{step}" if step != 1 else "")))
         if step != 1:
             return None
         pads = [0, 0] * (len(shape) - 1 - axis) + [start, whole - stop]

@@ -211,7 +211,11 @@ def _spread(algebra: Algebra, product: Product) -> tuple[float, Product]:
     found: list[Factor] = []
     for factor in product:
         atom = algebra.atoms[factor.atom]
-        if atom.kind == "group" and not atom.shape and factor.power == 1 == len(atom.parts[0].terms):
+        if (
+            atom.kind == "group"
+            and not atom.shape
+            and factor.power == 1 == len(atom.parts[0].terms)
+        ):
             ((inner, value),) = atom.parts[0].terms
             number *= value
             found += algebra.placed(inner, ())

@@ -213,6 +213,36 @@ def test_names_of_values_and_of_parts() -> None:
     assert sorted(d.text.split(" * ")) == ["(1 - p)", "(p - lam)", "2", "p", "x"]
 
 
+@pytest.mark.parametrize(
+    ("lines", "wrt", "formula"),
+    [
+        ("p = softmax(z, 0); q = softmax(x, 0); loss = sum(p * (log(p) - log(q)))", "x", "q - p"),
+        ("p = softmax(z, 0); q = softmax(x, 0); loss = sum(p * (log(p) - log(q)))", "z",
+         "p * (log(p) - log(q) - loss)"),
+        ("s = sqrt(mean(x**2) + 0.1); loss = sum(z * x / s)", "x", "(z - loss * x / s / 3) / s"),
+        ("r = sqrt(var(X, 1, unbiased=False, keepdim=True) + 0.1); "
+         "n = (X - mean(X, 1, keepdim=True)) / r; loss = sum(n * C[0] * y[:, None])", "X",
+         "(C[0] * y[:, None] - mean(C[0] * y[:, None], 1, keepdim=True)"
+         " - n * mean(n * C[0] * y[:, None], 1, keepdim=True)) / r"),
+        ("u = sigmoid(w @ x); t = tanh(w @ z); h = (1 - u) * b + u * t; loss = (h - lam)**2",
+         "x", "2 * (h - lam) * (t - b) * u * (1 - u) * w"),
+        ("loss = sqrt((x - z) @ inv(A) @ (x - z))", "x",
+         "(inv(A) + inv(A).T) @ (x - z) / (2 * loss)"),
+        ("pi = x**2 + 1; loss = sum(pi * erf(z))", "z",
+         "2 * pi * exp(-z**2) / sqrt(3.141592653589793)"),
+    ],
+)  # fmt: skip
+def test_in_the_names_of_values(lines: str, wrt: str, formula: str) -> None:
+    program = DATA + lines.replace("; ", "\n") + "\n"
+    (d,) = (d for d in derived(program, wrt).derivatives if d.wrt == wrt)
+    parts = "".join(f"{name} = {part}\n" for name, part, _ in d.lets)
+    text = f"{program}{parts}ours = {d.text}\ntextbook = {formula}\n"
+    values = run(Source(text, "test.expr"), Options(loss="loss")).tensors
+    np.testing.assert_allclose(values["ours"].value, values["textbook"].value, rtol=1e-6)
+    np.testing.assert_allclose(values["ours"].value, values[wrt].grad, rtol=1e-6)
+    assert d.verified and d.cost <= cost_of(formula) + 1, d.text
+
+
 def test_numbers_are_not_baked_in() -> None:
     """A formula that holds only where the program is would have no name for the threshold."""
     (d,) = derived(DATA + "loss = lam * sum(w**2)\n", "w").derivatives
