@@ -62,3 +62,9 @@ def test_plain_output_runs_again(
         if record.grad is not None:
             assert other.grad is not None
             np.testing.assert_array_equal(other.grad, record.grad)
+
+
+def test_gradient_of_the_loss_itself_is_kept_when_asked_for() -> None:
+    report = run(Source("x = [1.0, 2.0]\nloss = sum(x * x)\nloss.retain_grad()\n", "kept.expr"))
+    assert report.tensors["loss"].grad == 1.0
+    assert report.tensors["x"].grad.tolist() == [2.0, 4.0]

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...autograd import reverse
+from ...autograd.forward import jvp
 from ...errors import fail, fault
 from ...graph.dtypes import DTYPES, INT64
 from ...graph.node import Node
@@ -150,8 +151,6 @@ class Jvp(Kind):
     vector = "variables"
 
     def targets(self, out: Node, chosen: Chosen, vector: Vector) -> list[Node]:
-        from ...autograd.forward import jvp
-
         moves = _moves(self.name, vector, chosen)
         return [out, *jvp([out], list(chosen.values()), moves)]
 

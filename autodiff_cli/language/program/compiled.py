@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...autograd.batching.examples import Trace
 from ...autograd.tensor import AccumulateGrad, Tensor
 from ...engine.evaluate import evaluate, plan
 from ...engine.memory import owned
@@ -34,9 +35,6 @@ from ..values.values import Scope
 from .array_functions import NUMERIC, Blocks, Kind, ValueAndGrad, numbers, parts_of
 from .running import module_names
 from .variables import forget_passes, newest, quoted
-
-if TYPE_CHECKING:
-    from ...autograd.batching.examples import Trace
 
 FEW = 4096  # nodes of a graph that is kept until its plan is made
 
@@ -196,8 +194,6 @@ class Compiled:
         vector = {name: argument(array) for name, array in parts.items()}
         trace = None
         if self.vmap:
-            from ...autograd.batching.examples import Trace
-
             trace = Trace(self._examples(given))
         with nullcontext() if trace is None else trace.running(different=True):
             names, targets = self._traced(nodes, vector, trace)

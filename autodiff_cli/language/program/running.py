@@ -14,7 +14,7 @@ import numpy as np
 
 from ...autograd import calls, gradients
 from ...autograd.literals import array_of
-from ...autograd.tensor import AccumulateGrad, GradSlot, Tensor, new_leaf
+from ...autograd.tensor import AccumulateGrad, Tensor, new_leaf
 from ...engine.evaluate import evaluate, is_freed, release
 from ...errors import AutodiffError, Diagnostic, fault
 from ...graph.dtypes import DTYPES, FLOAT32, FLOAT64, is_float, name_of
@@ -310,8 +310,6 @@ class Program:
         gradients.backward([self.loss], [gradient], retain_graph=True, inputs=inputs)
         if inputs is None:
             self._warn_of_unconnected()
-            if isinstance(self.loss.accumulator, GradSlot):
-                self.loss.accumulator = None
 
     def _wrt(self, tensors: dict[str, Tensor]) -> list[str]:
         """The tensors that `--wrt` names, those inside modules, lists and dicts too."""
@@ -519,12 +517,8 @@ def redefined(original: Any, given: Any) -> Any:
         node = given.node if is_float(given.dtype) else cast(given.node, original.dtype)
         wanted = original.requires_grad and original.node.op is LEAF
         return Tensor(new_variable(node, AccumulateGrad()) if wanted else node)
-    if isinstance(given, Tensor):
-        array = given.numpy()
-    elif isinstance(given, np.ndarray):
-        array = given
-    else:
-        array = array_of(given)
+    array = given.numpy() if isinstance(given, Tensor) else given
+    array = array if isinstance(array, np.ndarray) else array_of(array)
     dtype = original.dtype
     if is_float(dtype) and not is_float(array.dtype):
         array = array.astype(dtype)

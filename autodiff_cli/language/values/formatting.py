@@ -22,6 +22,7 @@ import numpy as np
 from ...autograd.calls import Results
 from ...autograd.printing import format_tensor
 from ...autograd.tensor import Tensor
+from ...autograd.transform_levels import wrapped
 from ...errors import fault
 from ...graph.op import value_of
 from ...graph.params import type_name
@@ -245,8 +246,6 @@ def array_text(array: Tensor, words: Callable[[Any], str]) -> str:
 def tensor_text(tensor: Tensor) -> str:
     """What `print(tensor)` gives in PyTorch."""
     if STATE.levels:
-        from ...autograd.transform_levels import wrapped
-
         wrappers, inner = wrapped(tensor)
         shown = _tensor_text(inner)
         for wrapper in reversed(wrappers):
