@@ -39,8 +39,9 @@ class Run:
     `duals`, what became dual in the level, its tangent (None where a Function says so), and the
     version of that;
     `packing`: what packs the values that nodes save, the innermost last, `unpacked`, why they may
-    not be packed; `inference`: whether tensors are made in inference mode, `inferred`, the `seq`
-    at which that began and ended in turn; `draws`: whether random numbers may be drawn,
+    not be packed; `inference`: whether tensors are made in inference mode, `silenced`, whether it
+    alone keeps them from being recorded, `inferred`, the `seq` at which that began and ended in
+    turn; `draws`: whether random numbers may be drawn,
     `seed`: what the generator starts from, if that was said.
     `overwriting`: something was changed in place, so that saved values have to be checked;
     `replaced`: also through `.data`; `recorder`: what a step of a loop is being recorded by
@@ -65,6 +66,7 @@ class Run:
     def __init__(self) -> None:
         self.grad = True
         self.inference = False
+        self.silenced = False
         self.inferred: list[int] = []
         self.early_stop: bool | None = None
         self.assigned: dict[tuple[str, str], Any] = {}  # names that a program gives to a module

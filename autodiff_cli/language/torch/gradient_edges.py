@@ -15,7 +15,7 @@ from ..runtime.attributes import METHODS
 from ..values.dialect import kind_of
 from ..values.functions import call_value
 from ..values.operations import items_of
-from ..values.values import Builtin, GradFn, Handle
+from ..values.values import Builtin, GradFn, Handle, instances
 from .saved_values import beside
 
 
@@ -108,6 +108,7 @@ def _increment_version(tensor: Any) -> None:
 
 
 NAMES: dict[str, Any] = {
+    "Node": instances("torch.autograd.graph.Node", GradFn),
     "GradientEdge": Builtin("GradientEdge", _edge),
     "get_gradient_edge": Builtin("get_gradient_edge", _gradient_edge),
     "register_multi_grad_hook": Builtin("register_multi_grad_hook", _multi_hook),

@@ -33,6 +33,7 @@ from ..values.factories import (
     make_tensor,
     parameter,
 )
+from ..values.functions import decorated
 from ..values.operations import items_of, truth
 from ..values.tensor_memory import as_strided
 from ..values.values import Builtin, GradMode, Size, TypeName, builtins_of
@@ -185,9 +186,8 @@ def _legacy(dtype: str) -> TypeName:
 
 def _mode(name: str, enabled: bool, inference: bool = False) -> Any:
     def make(mode: Any = True) -> GradMode:
-        if hasattr(mode, "wrappers"):
-            mode.wrappers.append(GradMode(name, enabled, inference))
-            return mode
+        if callable(mode):
+            return decorated(GradMode(name, enabled, inference), [mode])
         return GradMode(name, enabled is truth(mode), inference)
 
     return make
@@ -223,7 +223,7 @@ TORCH: dict[str, Any] = {
             "from_numpy": _from_numpy,
             "is_tensor": lambda value: isinstance(value, Tensor),
             "is_floating_point": lambda value: is_float(value.dtype),
-            "is_grad_enabled": lambda: STATE.grad,
+            "is_grad_enabled": lambda: STATE.grad or STATE.silenced,
             "numel": lambda tensor: tensor.looked_at.numel,
             "set_default_dtype": _set_default_dtype,
             "get_default_dtype": lambda: STATE.default_dtype,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import cache, partial
 from sys import getrefcount
 from types import MethodType
@@ -178,8 +179,8 @@ def call_value(
     if kind is OpFunction:
         return call_op(callee, args, kwargs)
     if kind is UserFunction:
-        for wrapper in callee.wrappers:
-            return _wrapped(wrapper, callee, args, kwargs)
+        if callee.wrappers:
+            return _wrapped(callee, args, kwargs)
         return call_user(callee, args, kwargs)
     if kind is MethodType:
         return call_value(callee.__func__, [callee.__self__, *args], kwargs, scope)
@@ -188,7 +189,7 @@ def call_value(
     if kind is TypeName and callee.make is not None:
         return guarded(callee.name, callee.make, args, kwargs)
     if kind is GradMode:
-        return _decorated(callee, args)
+        return decorated(callee, args)
     if kind is partial:
         given = {**callee.keywords, **kwargs}
         return call_value(callee.func, [*callee.args, *args], given, scope)
@@ -204,37 +205,38 @@ def call_value(
     raise fault("E208 not-function-cannot-called", kind_of(callee), help)
 
 
-def _wrapped(
-    wrapper: GradMode, function: UserFunction, args: list[Any], kwargs: dict[str, Any]
-) -> Any:
-    before = wrapper.enter()
+def _wrapped(function: UserFunction, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    before = [mode.enter() for mode in reversed(function.wrappers)]
     try:
         result = call_user(function, args, kwargs)
     finally:
-        switch(*before)
+        switch(*before[0])
     modes = getattr(result, "modes", None)
     if modes is not None:
-        modes.append(wrapper.enabled)
+        modes.append(function.wrappers[0].enabled)
     return result
 
 
-def _decorated(mode: GradMode, args: list[Any]) -> Any:
-    if len(args) == 1 and isinstance(args[0], UserFunction):
-        if mode.before:  # `set_grad_enabled(...)` was a call
-            STATE.grad = mode.before.pop()
-        args[0].wrappers.append(mode)
-        return args[0]
-    if len(args) != 1 or not callable(args[0]):
+def decorated(mode: GradMode, args: list[Any]) -> Any:
+    """A function as it is, but that runs in a grad mode: `torch.no_grad()(f)`."""
+    function = args[0] if len(args) == 1 else None
+    if mode.before:  # `set_grad_enabled(...)` was a call
+        STATE.grad = mode.before.pop()
+    if isinstance(function, UserFunction):
+        found = copy(function)
+        found.wrappers = [*function.wrappers, mode]
+        return found
+    if not callable(function):
         raise fault("E208 mode-decorates-functions", mode=mode)
 
     def run(*values: Any, **named: Any) -> Any:
         before = mode.enter()
         try:
-            return call_value(args[0], list(values), named)
+            return call_value(function, list(values), named)
         finally:
             switch(*before)
 
-    return Builtin(getattr(args[0], "name", mode.name), run)
+    return Builtin(getattr(function, "name", mode.name), run)
 
 
 # What Python's functions complain with, the code of it, and what to do.

@@ -319,20 +319,22 @@ class GradMode(Callee):
 
     def enter(self) -> tuple[bool, bool]:
         """Switch the modes; what they were."""
-        before = STATE.grad, STATE.inference
+        before = STATE.grad or STATE.silenced, STATE.inference
         switch(self.enabled, not self.enabled if self.inference else STATE.inference)
         return before
 
 
 def switch(recorded: bool, inference: bool) -> None:
-    """Whether operations are recorded, and whether tensors are made in inference mode."""
+    """Whether operations are recorded, and whether tensors are made in inference mode, in which
+    none is."""
     if inference is not STATE.inference:
         if not STATE.inferred:
             from ...autograd.inference import check_inferred
 
             STATE.packing.insert(0, check_inferred)
         STATE.inferred.append(Node.counter())
-    STATE.grad, STATE.inference = recorded, inference
+    STATE.grad, STATE.silenced = recorded and not inference, recorded and inference
+    STATE.inference = inference
 
 
 class Device(Value):

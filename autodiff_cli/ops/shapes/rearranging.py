@@ -219,7 +219,7 @@ def _places_shape(repeats):
 
 @opaque(
     lambda repeats: np.repeat(np.arange(repeats.size), repeats),
-    public=False,
+    method=False,
     name="repeat_interleave",
     shape=_places_shape,
     samples=[S(ints(values=[1, 0, 2]))],
