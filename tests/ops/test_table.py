@@ -111,6 +111,11 @@ def test_value_and_gradient_are_those_of_pytorch(
             np.testing.assert_allclose(value_of(g), expected[f"grad/{place}"], rtol=1e-6, atol=1e-9)
 
 
+def test_the_table_has_what_was_recorded(reference: dict[str, dict[str, np.ndarray]]) -> None:
+    """No op and no sample of those that PyTorch was asked for is lost."""
+    assert not set(reference) - {case.name for case in CASES}
+
+
 def slope(
     case: Case, arrays: dict[str, np.ndarray], direction: dict[str, np.ndarray], order: int
 ) -> float:

@@ -1,5 +1,6 @@
 """Writes tests/fixtures/exports.json: of programs written for PyTorch and for JAX, a digest of each
-text that was run in its library and gave what it asserts.
+text that was run in its library and gave what it asserts; and exported_samples.json: the samples of
+ops by which each text that an op has for NumPy or JAX is written.
 
 Run from the root, with a Python that has it for each: `python -m tests.oracles.exports torch=python
 jax=python`.
@@ -10,9 +11,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from typing import Any
 
-from tests.explain.test_export import LIBRARIES, digest, written
+from autodiff_cli.errors import AutodiffError
+from autodiff_cli.graph.registry import OPS
+from tests.explain import test_export
+from tests.explain.test_export import LIBRARIES, digest, exported_sample, written
 from tests.explain.test_textbook import FIXTURES
+from tests.table import cases
 
 SCRIPT = """
 import contextlib, io, json, sys
@@ -25,7 +31,36 @@ for name, code in json.load(sys.stdin).items():
 """
 
 
+def chosen(to: str) -> list[str]:
+    """The samples that write a text of an op which none before them writes."""
+    written: set[tuple[str, str]] = set()
+
+    def noted(key: str, text: Any) -> Any:
+        def noting(*args: Any, **named: Any) -> Any:
+            made = text(*args, **named)
+            written.add((key, str(made)))
+            return made
+
+        return noting
+
+    for key, op in OPS.items():
+        if callable(getattr(op, to)):
+            setattr(op, to, noted(key, getattr(op, to)))
+    names = []
+    for case in cases():
+        before = len(written)
+        try:
+            if exported_sample(case, to) and len(written) > before:
+                names.append(case.name)
+        except AutodiffError:
+            continue
+    return names
+
+
 if __name__ == "__main__":
+    samples = {to: chosen(to) for to in ("numpy", "jax")}
+    (FIXTURES / "exported_samples.json").write_text(json.dumps(samples, indent=0) + "\n")
+    test_export.CHOSEN.update(samples)
     place = FIXTURES / "exports.json"
     found = json.loads(place.read_text()) if place.exists() else {}
     for to, _, python in (part.partition("=") for part in sys.argv[1:]):

@@ -89,24 +89,30 @@ def _matmul_name(input, other):
     name = RANKS.get((a, b))
     if name is not None:
         return name
-    if a == b == 3 and input.shape[0] == 1 != other.shape[0] and input.requires_grad:
-        a = 2
-    if a == 2 and b > 2 and input.requires_grad:
-        sizes = (input.shape[-2], other.shape[-1])
-        contiguous = 1 in sizes or 0 in (*sizes, *other.shape[:-2])
-        copied = "" if contiguous else "CloneBackward0 "
-        return f"{copied}TransposeBackward0 UnsafeViewBackward0 MmBackward0"
-    if a > 2 and b < 3 and (other.requires_grad or _folds(input)):
-        return f"UnsafeViewBackward0 {RANKS[2, b]}"
-    if a == 1 and input.requires_grad:
-        return "UnsafeViewBackward0 MvBackward0"
-    return f"UnsafeViewBackward0 {'SqueezeBackward1 ' if b == 1 else ''}BmmBackward0"
+    if a == b == 3 and input.shape[0] != other.shape[0]:
+        if input.shape[0] == 1 and input.requires_grad:
+            a = 2
+        elif other.shape[0] == 1 and other.requires_grad:
+            b = 2
+    few, one = (other, b) if a >= b else (input, a)
+    if one > 2 or not (few.requires_grad or (a != 2 and _folds(input, other))):
+        return f"UnsafeViewBackward0 {'SqueezeBackward1 ' if b == 1 else ''}BmmBackward0"
+    if a != 2:
+        return f"UnsafeViewBackward0 {RANKS[2, one]}"
+    sizes = (input.shape[-2], other.shape[-1])
+    contiguous = 1 in sizes or 0 in (*sizes, *other.shape[:-2])
+    copied = "" if contiguous else "CloneBackward0 "
+    return f"{copied}TransposeBackward0 UnsafeViewBackward0 MmBackward0"
 
 
-def _folds(x):
-    """Whether all dims but the last are one without a copy."""
-    steps = strides_of(x)
-    return all(steps[i] == steps[i + 1] * x.shape[i + 1] for i in range(x.ndim - 2))
+def _folds(input, other):
+    """Whether all dims but the last of a batch are one without a copy: rows of the first factor,
+    columns of the second."""
+    x = input if input.ndim > other.ndim else other
+    dims = [*range(x.ndim)] if x is input else [*range(x.ndim - 2), x.ndim - 1, x.ndim - 2]
+    steps, sizes = strides_of(x), x.shape
+    pairs = zip(dims[:-2], dims[1:-1], strict=True)
+    return x.numel == 0 or all(steps[d] == steps[e] * sizes[e] for d, e in pairs)
 
 
 def _fold(x):
