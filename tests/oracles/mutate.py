@@ -516,7 +516,6 @@ class Alone:
         self.reach = found
         self.failed: list[str] = []
         self.done: set[str] = set()
-        self.until = time.monotonic() + OPTIONS.seconds
 
     def pytest_collectreport(self, report: Any) -> None:
         if report.failed:
@@ -536,9 +535,11 @@ class Alone:
         self.done.update(item.nodeid for item in items)
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        until = time.monotonic() + OPTIONS.seconds  # importing and collecting are no trial
+
         def before(item: Any) -> bool:
             self.allow(allowed(self.reach.seconds[item.nodeid]))
-            return bool(self.failed) or time.monotonic() > self.until
+            return bool(self.failed) or time.monotonic() > until
 
         run(session.items, before)
         return True

@@ -176,10 +176,17 @@ def _cat(dim: int, other: Sizes, number: int, first: Sizes) -> str:
     )
 
 
+_SEQUENCES = ("str", "list", "tuple")
+
+
 def _combine(sign: str, left: str, right: str) -> str:
     left, right = _kind(left), _kind(right)
-    if sign == "+" and left in ("str", "list", "tuple"):
+    if sign == "+" and left in _SEQUENCES:
         return f'can only concatenate {left} (not "{right}") to {left}'
+    if sign == "*" and (left in _SEQUENCES or right in _SEQUENCES):
+        other = right if left in _SEQUENCES else left
+        return f"can't multiply sequence by non-int of type '{other}'"
+    sign = "** or pow()" if sign == "**" else sign
     return f"unsupported operand type(s) for {sign}: '{left}' and '{right}'"
 
 

@@ -317,7 +317,9 @@ def contains(container: Any, item: Any) -> bool:
     """`item in container`."""
     if isinstance(container, str):
         if not isinstance(item, str):
-            raise misfit("`in` a string needs a string, not", item, "compare texts")
+            words = f"'in <string>' requires string as left operand, not {type_name(item)}"
+            notes = (f"PyTorch: {words}",)
+            raise misfit("`in` a string needs a string, not", item, "compare texts", notes=notes)
         return item in container
     if isinstance(container, dict | set | frozenset):
         if isinstance(item, tuple):
@@ -463,7 +465,10 @@ def pairs_of(values: Any) -> dict[Any, Any]:
     if isinstance(values, dict):
         return values
     found: dict[Any, Any] = {}
-    for pair in iterate(values):
-        key, value = items_of(pair)
-        found[key] = value
+    for place, pair in enumerate(iterate(values)):
+        parts = items_of(pair)
+        if len(parts) != 2:
+            element = f"element #{place} has length {len(parts)}"
+            raise ValueError(f"dictionary update sequence {element}; 2 is required")
+        found[parts[0]] = parts[1]
     return found

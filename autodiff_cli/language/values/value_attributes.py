@@ -41,8 +41,22 @@ from .values import Builtin, Device, Size, has
 Getter = Callable[[Any], Any]
 
 
+_EMPTY = (str, list, dict, set, frozenset, tuple, int, float)
+
+
 def _bound(name: str, function: Callable[..., Any]) -> Getter:
-    return lambda value: Builtin(name, lambda *args, **kwargs: function(value, *args, **kwargs))
+    def bound(value: Any) -> Builtin:
+        def run(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return function(value, *args, **kwargs)
+            except TypeError:
+                if type(value) in _EMPTY:  # the words of Python's own method
+                    getattr(type(value)(), name)(*args, **kwargs)
+                raise
+
+        return Builtin(name, run)
+
+    return bound
 
 
 def _texts(method: str) -> Getter:
@@ -84,9 +98,11 @@ def _translated(value: str, table: dict[int, Any]) -> str:
 
 def _join(separator: str, parts: Any) -> str:
     found = items_of(parts)
-    for part in found:
+    for place, part in enumerate(found):
         if not isinstance(part, str):
-            raise misfit("join() needs strings, not", part, "convert with str(x) or f'{x}'")
+            at = f"sequence item {place}: expected str instance, {type_name(part)} found"
+            help, notes = "convert with str(x) or f'{x}'", (f"PyTorch: {at}",)
+            raise misfit("join() needs strings, not", part, help, notes=notes)
     bound_length(sum(map(len, found)) + len(separator) * len(found), str)
     return separator.join(found)
 

@@ -55,6 +55,8 @@ def _assign(out, places, values):
 
 def _to_source(g: Node, src: Node) -> Node:
     """A cotangent of the part of a source that was used, zeros for the rest."""
+    if g.ndim != src.ndim:  # one number, for an index of one
+        return F.reshape(g, src.shape)
     for dim, (have, want) in enumerate(zip(g.shape, src.shape, strict=True)):
         if have != want:
             shape = (*g.shape[:dim], want, *g.shape[dim + 1 :])
@@ -356,7 +358,7 @@ def scatter_reduce(
 def _(g, out, input, dim, index, src, reduce, include_self):
     places = F.scatter_reduce, F.gather, F.scatter_add, F.scatter_value
     used = src
-    for d, size in enumerate(index.shape):
+    for d, size in enumerate(index.shape if index.ndim == src.ndim else ()):
         used = F.slice(used, d, 0, size) if used.shape[d] != size else used
     rest = used, reduce, include_self
     to_self, _, to_src = _reduce_back(*places, g, out, input, dim, index, *rest)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -111,7 +112,7 @@ def _folds(input, other):
     x = input if input.ndim > other.ndim else other
     dims = [*range(x.ndim)] if x is input else [*range(x.ndim - 2), x.ndim - 1, x.ndim - 2]
     steps, sizes = strides_of(x), x.shape
-    pairs = zip(dims[:-2], dims[1:-1], strict=True)
+    pairs = pairwise(dims[:-1])
     return x.numel == 0 or all(steps[d] == steps[e] * sizes[e] for d, e in pairs)
 
 
@@ -383,7 +384,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None):
     if bias is None:
         return F.matmul(input, matrix)
     if weight.ndim == 1:
-        return F.matmul(input, matrix) + bias
+        raise fault("E308 linear-bias-needs-matrix", weight)
     if input.dtype != weight.dtype:
         raise fault("E307 linear-needs-input-weight", input, weight)
     if input.ndim == 2:

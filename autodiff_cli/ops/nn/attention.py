@@ -22,8 +22,8 @@ def _minus_infinity(dtype):
 
 
 def _attend(query, key, value, mask, dropout_p, is_causal, scale):
-    factor = math.sqrt(scale)
-    scores = F.matmul(query * factor, F.transpose(key * factor, -2, -1))
+    factor = math.sqrt(abs(scale))
+    scores = F.matmul(query * math.copysign(factor, scale), F.transpose(key * factor, -2, -1))
     if is_causal:
         allowed = np.tril(np.ones((query.shape[-2], key.shape[-2]), bool))
         scores = F.where(constant(allowed), scores, _minus_infinity(scores.dtype))

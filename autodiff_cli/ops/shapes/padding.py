@@ -187,7 +187,9 @@ def _pixels(name: str, input: Node, what: str, value: int) -> None:
 @composite(
     name="nn.functional.pixel_shuffle",
     aliases=["pixel_shuffle"],
-    vjp=lambda g, out, input, factor: F.pixel_unshuffle(g, factor),
+    vjp=lambda g, out, input, factor: (
+        F.pixel_unshuffle(g, factor) if input.numel else F.reshape(g, input.shape)
+    ),
     samples=[S(t(4, 2, 3), 2), S(t(2, 9, 1, 1), 3)],
     errors=[Bad("E303", t(3, 2, 2), 2), Bad("E303", t(2, 2), 1)],
     phrase="each gradient goes back to where its element came from",
@@ -208,7 +210,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int):
 @composite(
     name="nn.functional.pixel_unshuffle",
     aliases=["pixel_unshuffle"],
-    vjp=lambda g, out, input, factor: F.pixel_shuffle(g, factor),
+    vjp=lambda g, out, input, factor: F.pixel_shuffle(g, factor) if input.numel else g,
     samples=[S(t(1, 4, 2), 2), S(t(2, 1, 3, 3), 3)],
     errors=[Bad("E303", t(1, 3, 2), 2)],
     phrase="each gradient goes back to where its element came from",

@@ -1,0 +1,133 @@
+"""Calls near the samples of the op table give what PyTorch gives, or its class of error."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from autodiff_cli.autograd import calls, gradients
+from autodiff_cli.autograd.tensor import Tensor, new_leaf
+from autodiff_cli.engine import evaluate  # noqa: F401  # nodes get values
+from autodiff_cli.errors import AutodiffError
+from autodiff_cli.graph.op import constant
+from autodiff_cli.graph.registry import F, overloads
+from autodiff_cli.graph.state import STATE
+from autodiff_cli.graph.strides import strides_of
+from autodiff_cli.language.values.exceptions import kinds
+
+from ..table import SIGN_FREE, Case
+from ..variations import Variation, arguments, by_op, described, summed, variations, weights
+
+FIXTURE = Path(__file__).parents[1] / "fixtures" / "variations.json.gz"
+TOLERANCE = {"float16": 4e-3, "float32": 5e-5}
+
+
+@cache
+def recorded() -> dict[str, dict[str, Any]]:
+    with gzip.open(FIXTURE) as file:
+        found: dict[str, dict[str, Any]] = json.load(file)
+    return found
+
+
+def parts(result: Any) -> list[Any]:
+    if isinstance(result, Tensor | bool | int | float):
+        return [result]
+    if isinstance(result, list | tuple):
+        return [part for item in result for part in parts(item)]
+    return []
+
+
+def found_here(case: Case, variation: Variation) -> Any:
+    """What a changed call gives here: numbers with how large what they sum is, or the name of the
+    error and the classes that it may have."""
+    STATE.reset()
+    STATE.default_dtype = np.dtype("float64")
+    leaves = {
+        place: new_leaf(np.array(array, order="K"), array.dtype.kind == "f")
+        for place, array in variation.arrays.items()
+    }
+    args, kwargs = arguments(case, variation, leaves)
+    try:
+        with np.errstate(all="ignore"):
+            return _results(case, leaves, args, kwargs)
+    except AutodiffError as error:
+        return [error.which or error.code, *[cls.name for cls in kinds(error)]]
+    finally:
+        STATE.reset()
+
+
+def _results(case: Case, leaves: dict[str, Tensor], args: Any, kwargs: Any) -> list[Any]:
+    name = case.op.name
+    ops = overloads(name)
+    ops = ops if ops and case.op in ops else calls.method(name)
+    result = calls.call_ops(ops, name, tuple(args), kwargs)
+    found: list[Any] = []
+    total = None
+    for part in parts(result):
+        if not isinstance(part, Tensor):
+            found.append([type(part).__name__, float(part), abs(float(part)), 1e-9])
+            continue
+        if case.op.key in SIGN_FREE:
+            part = Tensor(F.mul(part.node, part.node))
+        value = part.numpy()
+        tolerance = TOLERANCE.get(str(value.dtype), 1e-9)
+        found.append([described(value, strides_of(part.node)), *summed(value), tolerance])
+        if part.requires_grad:
+            weight = constant(weights(value.shape, "loss").astype(value.dtype))
+            term = F.sum(F.mul(part.node, weight))
+            total = term if total is None else F.add(term, total)
+    if total is not None:
+        wanted = {place: leaf for place, leaf in leaves.items() if leaf.requires_grad}
+        slopes = gradients.grad([Tensor(total)], list(wanted.values()), [None], allow_unused=True)
+        kinds_ = (total.dtype, *[leaf.node.dtype for leaf in leaves.values()])
+        tolerance = max(TOLERANCE.get(str(kind), 1e-9) for kind in kinds_)
+        for place, g in zip(wanted, slopes, strict=True):
+            numbers = (None, 0.0) if g is None else summed(g.numpy())
+            found.append([place, *numbers, tolerance])
+    return found
+
+
+def loosely(title: str) -> str:
+    """What is compared of a result whose strides are not."""
+    return f"{title.rpartition('] ')[0]}] *" if "] " in title else title
+
+
+def close(found: Any, wanted: Any) -> bool:
+    """Whether what is found here is what was recorded: of an error its class, and its name.
+    Strides that are recorded as `*` are not PyTorch's."""
+    if isinstance(wanted, str):
+        return wanted in found
+    if wanted and isinstance(wanted[0], str):
+        return wanted[0] in found[1:] and wanted[1] == found[0]
+    if len(found) != len(wanted) or not all(isinstance(part, list) for part in found):
+        return False
+    for (title, number, size, tolerance), (expected, value) in zip(found, wanted, strict=True):
+        if expected.endswith("*"):
+            title = loosely(title)
+        if title != expected or (number is None) != (value is None):
+            return False
+        if number is not None and not math.isclose(
+            number, value, rel_tol=0, abs_tol=tolerance * max(1.0, size)
+        ):
+            return False
+    return True
+
+
+OPS = by_op()
+
+
+@pytest.mark.parametrize("key", OPS)
+def test_as_pytorch(key: str) -> None:
+    for case in OPS[key]:
+        rows = recorded().get(case.name, {})
+        for label, variation in variations(case).items():
+            if label in rows:
+                found = found_here(case, variation)
+                assert close(found, rows[label]), (case.name, label, found, rows[label])

@@ -1,0 +1,142 @@
+"""Records what PyTorch gives for calls near the samples of the op table: dtypes, shapes, strides,
+a number of each result and of each gradient, or the class of the error.
+
+Run from the root with PyTorch installed: `python -m tests.oracles.variations [OP ...]`, all of
+them or those of some ops anew. What differs here is printed and not recorded.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import sys
+import tempfile
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..ops.test_variations import FIXTURE, close, found_here, loosely
+from ..ops.test_variations import recorded as known
+from ..table import SIGN_FREE, Case
+from ..variations import Variation, arguments, by_op, described, summed, variations, weights
+from .ops import converted, functions_of, parts
+
+warnings.filterwarnings("ignore")
+
+
+def form_of(case: Case) -> Callable[..., Any] | None:
+    """The first form that takes the sample."""
+    for function in functions_of(case.op):
+        try:
+            recorded(case, variations(case)["as it is"], function)
+        except Exception:
+            continue
+        return function
+    return None
+
+
+def recorded(case: Case, variation: Variation, function: Callable[..., Any]) -> list[Any]:
+    """What a call gives."""
+    torch.set_default_dtype(torch.float64)
+    leaves = {
+        place: torch.from_numpy(np.array(array, order="K"))
+        for place, array in variation.arrays.items()
+    }
+    for leaf in leaves.values():
+        leaf.requires_grad_(leaf.is_floating_point())
+    args, kwargs = arguments(case, variation, leaves)
+    results = parts(
+        function(*[converted(a) for a in args], **{k: converted(v) for k, v in kwargs.items()})
+    )
+    if case.op.key in SIGN_FREE:
+        results = [part * part for part in results]
+    found: list[Any] = []
+    total = None
+    for result in results:
+        if not isinstance(result, torch.Tensor):
+            found.append([type(result).__name__, float(result)])
+            continue
+        value = result.detach().numpy(force=True)
+        found.append([described(value, result.stride()), *summed(value)[:1]])
+        if result.requires_grad:
+            weight = torch.from_numpy(weights(tuple(result.shape), "loss")).to(result.dtype)
+            total = (result * weight).sum() + (0 if total is None else total)
+    if total is not None:
+        wanted = {p: leaf for p, leaf in leaves.items() if leaf.requires_grad}
+        slopes = torch.autograd.grad(total, list(wanted.values()), allow_unused=True)
+        for place, g in zip(wanted, slopes, strict=True):
+            found.append([place, None if g is None else summed(g.numpy(force=True))[0]])
+    return found
+
+
+def compared(case: Case, function: Callable[..., Any], done: int, out: Any) -> None:
+    """Write a line for each variation from one on: its label, what PyTorch gives (the class of its
+    error and our name of it), whether it is given here, and what else there is to say."""
+    for variation in list(variations(case).values())[done:]:
+        words = ""
+        try:
+            wanted: Any = recorded(case, variation, function)
+        except Exception as error:
+            wanted, words = type(error).__name__, str(error).split("\n")[0][:80]
+        try:
+            found = found_here(case, variation)
+        except Exception as error:
+            found = ["E900", type(error).__name__, str(error)]
+        same = close(found, wanted)
+        if not same and type(wanted) is list:
+            loose = [[loosely(title), number] for title, number in wanted]
+            wanted, same = (loose, True) if close(found, loose) else (wanted, False)
+        if same and type(wanted) is str:
+            wanted = [wanted, found[0]]
+        row = [variation.label, wanted, same, f"{words} | {found}"]
+        out.write(json.dumps(row) + "\n")
+        out.flush()
+
+
+def rows_of(case: Case, function: Callable[..., Any]) -> Iterator[list[Any]]:
+    """What a process of its own writes; where PyTorch ends it, another one goes on behind."""
+    done, many = 0, len(variations(case))
+    while done < many:
+        with tempfile.NamedTemporaryFile("w+") as out:
+            if (child := os.fork()) == 0:
+                signal.alarm(60)
+                compared(case, function, done, out)
+                os._exit(0)
+            os.waitpid(child, 0)
+            rows = [json.loads(line) for line in Path(out.name).read_text().splitlines()]
+        yield from rows
+        done += len(rows) + 1
+
+
+def main() -> None:
+    """Record what is alike; print what is not."""
+    only = sys.argv[1:]
+    stored = dict(known()) if only else {}
+    counts: Counter[str] = Counter()
+    torch.set_num_threads(1)
+    for key, cases in by_op().items():
+        for case in cases if not only or key in only else ():
+            if (function := form_of(case)) is None:
+                print("no form:", case.name)
+                continue
+            stored[case.name] = {}
+            for label, wanted, same, words in rows_of(case, function):
+                counts["same" if same else "errors" if type(wanted) is str else "values"] += 1
+                if same:
+                    stored[case.name][label] = wanted
+                else:
+                    print(case.name, label, wanted, words, sep=" | ")
+    print(counts, file=sys.stderr)
+    with gzip.GzipFile(FIXTURE, "wb", mtime=0) as file:
+        file.write(json.dumps(stored, indent=0).encode())
+
+
+if __name__ == "__main__":
+    main()

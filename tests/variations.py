@@ -1,0 +1,171 @@
+"""Calls near the samples of the op table: other dtypes, sizes, layouts, numbers and options, each a
+change of one thing, and what is compared of a result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from autodiff_cli.graph.params import REQUIRED
+from autodiff_cli.graph.samples import T
+
+from .table import Case, array_of, cases, specs
+
+# Results that are random or whatever lies in memory, or that write no result.
+LEFT_OUT = {"empty", "empty_like", "empty_strided", "new_empty", "empty_permuted", "normal"}
+DTYPES = ("float32", "float16", "int64", "uint8", "bool")
+ODD = (np.nan, 1.0, 0.0, np.inf, -1.0, -0.0, -np.inf, 0.5, 3.0)
+
+Change = Callable[[Any], Any]
+
+
+class Variation:
+    """A changed call: its label, the arrays by place, the changes of other arguments by name or
+    position."""
+
+    def __init__(self, label: str, arrays: dict[str, np.ndarray], changed: dict[Any, Any]):
+        self.label, self.arrays, self.changed = label, arrays, changed
+
+
+def _cast(array: np.ndarray, dtype: str) -> np.ndarray:
+    if dtype == "bool":
+        return array > 0
+    scaled = np.nan_to_num(array * 2, posinf=9, neginf=-9)
+    if dtype == "uint8":
+        return np.abs(scaled).astype(dtype)
+    return scaled.astype(dtype) if dtype == "int64" else array.astype(dtype)
+
+
+def _odd(array: np.ndarray) -> np.ndarray:
+    found = array.copy()
+    flat = found.reshape(-1)
+    flat[:] = np.resize(ODD, flat.size)
+    return found
+
+
+def _shapes(array: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    yield "row", array[None]
+    yield "two", np.stack([array, array * 0.5]).astype(array.dtype)
+    if array.ndim:
+        yield "empty", array[:0]
+        yield "one", array[..., :1]
+        yield "less", array[1:]
+        yield "number", array.reshape(-1)[:1].reshape(())
+        yield "inner", array[0]
+    if array.ndim > 1:
+        yield "columns", np.asfortranarray(array)
+
+
+def _others(value: Any) -> Iterator[Any]:
+    """Values for one that is no tensor."""
+    if isinstance(value, bool):
+        yield not value
+    elif isinstance(value, int):
+        yield from (value + 1, value - 1, -value - 1, 0, 1.5)
+    elif isinstance(value, float):
+        yield from (0.0, 1.0, 2.0, -1.0, 0.5, float("nan"), 3)
+    elif isinstance(value, str):
+        yield from ("none", "sum", "mean", "other")
+    elif isinstance(value, tuple | list) and value and all(type(v) is int for v in value):
+        yield from (value[::-1], value[:-1], (*value, 1), value[0], tuple(-v for v in value))
+        yield tuple(v + 1 for v in value)
+
+
+def variations(case: Case) -> dict[str, Variation]:
+    """Changes of a sample by label."""
+    found: dict[str, Variation] = {}
+    for variation in _variations(case):
+        found.setdefault(variation.label, variation)
+    return found
+
+
+def _variations(case: Case) -> Iterator[Variation]:
+    """Changes of a sample; all of those of tensors for the first of an op alone."""
+    own = {place: array_of(spec, f"{case.name}/{place}") for place, spec in specs(case)}
+    floats = [place for place, array in own.items() if array.dtype.kind == "f"]
+    yield Variation("as it is", own, {})
+    if case.number == 0:
+        for dtype in DTYPES:
+            yield Variation(
+                dtype, {p: _cast(a, dtype) if p in floats else a for p, a in own.items()}, {}
+            )
+        for place in floats if len(floats) > 1 else ():
+            for dtype in ("float32", "int64", "bool"):
+                yield Variation(f"{place} {dtype}", {**own, place: _cast(own[place], dtype)}, {})
+        for place, array in own.items():
+            for label, other in _shapes(array):
+                yield Variation(f"{place} {label}", {**own, place: other}, {})
+            if place.isidentifier() or place.isdigit():
+                yield Variation(f"{place} none", own, {_key(place): None})
+        for place in floats:
+            yield Variation(f"{place} odd", {**own, place: _odd(own[place])}, {})
+        if len(own) > 1:
+            yield Variation("all in columns", {p: np.asfortranarray(a) for p, a in own.items()}, {})
+    for i, value in enumerate(case.sample.args):
+        for other in _others(value) if not isinstance(value, T) else ():
+            yield Variation(f"{i}={other!r}", own, {i: other})
+    given = set(case.sample.kwargs) | {p.name for p in case.op.params[: len(case.sample.args)]}
+    for name, value in case.sample.kwargs.items():
+        for other in _others(value) if not isinstance(value, T) else ():
+            yield Variation(f"{name}={other!r}", own, {name: other})
+    if case.number == 0:
+        for param in case.op.params:
+            if param.name not in given and param.default is not REQUIRED and not param.variadic:
+                for other in _others(param.default):
+                    yield Variation(f"{param.name}={other!r}", own, {param.name: other})
+
+
+def _key(place: str) -> Any:
+    return int(place) if place.isdigit() else place
+
+
+def arguments(
+    case: Case, variation: Variation, tensors: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments of a changed call, with `tensors` in their places."""
+
+    def visit(value: Any, place: str) -> Any:
+        if isinstance(value, T):
+            return tensors[place]
+        if isinstance(value, list | tuple):
+            return type(value)(visit(item, f"{place}.{i}") for i, item in enumerate(value))
+        return value
+
+    changed = dict(variation.changed)
+    args = [
+        changed.pop(i) if i in changed else visit(value, str(i))
+        for i, value in enumerate(case.sample.args)
+    ]
+    kwargs = {name: visit(value, name) for name, value in case.sample.kwargs.items()}
+    return args, {**kwargs, **changed}
+
+
+def weights(shape: tuple[int, ...], which: str) -> np.ndarray:
+    """Fixed weights, that make one number of an array."""
+    return np.asarray(np.random.RandomState(crc32(which.encode())).uniform(0.5, 1.5, shape))
+
+
+def summed(array: np.ndarray) -> tuple[float, float]:
+    """One number of all elements, and how large what it sums is."""
+    values = np.asarray(array, dtype=np.float64)
+    finite = np.nan_to_num(values, nan=7.125, posinf=8.375, neginf=-9.625)
+    terms = finite * weights(values.shape, "sum")
+    return float(terms.sum()), float(np.abs(terms).sum())
+
+
+def described(array: np.ndarray, strides: tuple[int, ...]) -> str:
+    """Dtype, shape, and strides of the dims that are walked."""
+    steps = [s for s, n in zip(strides, array.shape, strict=True) if n > 1] if array.size else []
+    return f"{array.dtype} {list(array.shape)} {steps}"
+
+
+def by_op() -> dict[str, list[Case]]:
+    """Samples of what programs call, by op."""
+    found: dict[str, list[Case]] = {}
+    for case in cases():
+        if case.op.public and case.op.name not in LEFT_OUT and "random" not in case.op.properties:
+            found.setdefault(case.op.key, []).append(case)
+    return found
