@@ -384,7 +384,9 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None):
     if bias is None:
         return F.matmul(input, matrix)
     if weight.ndim == 1:
-        raise fault("E308 linear-bias-needs-matrix", weight)
+        if input.ndim == 2 or bias.ndim:
+            raise fault("E308 linear-bias-needs-matrix", weight)
+        return F.matmul(input, matrix) + bias
     if input.dtype != weight.dtype:
         raise fault("E307 linear-needs-input-weight", input, weight)
     if input.ndim == 2:

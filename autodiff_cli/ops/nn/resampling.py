@@ -262,7 +262,7 @@ def affine_grid_generator(theta: Tensor, size: Size, align_corners: bool):
     """Places of a grid under affine maps."""
     sizes = size[2:]
     if min(size) < 0:
-        raise fault("E309 affine_grid-needs-float-theta", theta, size)
+        raise fault("E309 size-cannot-negative", tuple(size))
     base = constant(_base_grid(sizes, align_corners, theta.dtype).reshape(-1, len(sizes) + 1))
     grid = F.matmul(F.expand(base, (size[0], *base.shape)), F.transpose(theta, 1, 2))
     return F.reshape(grid, (size[0], *sizes, len(sizes)))
