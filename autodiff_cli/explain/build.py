@@ -6,6 +6,7 @@ rules that compute, and every number shown is a value of that graph.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import numpy as np
@@ -195,11 +196,8 @@ class _Builder:
         expression = self._expression(head)
         merged = self.grouped and len(unit.nodes) > 1
         if merged and unit.span is not None:
-            source = _one_line(unit.span.text)
+            source = _TARGET.sub("", _one_line(unit.span.text))
             name = self._called(first)
-            base = name.partition("#")[0]
-            if source.startswith(base) and source[len(base) :].lstrip()[:1] == "=":
-                source = source[len(base) :].lstrip()[1:].lstrip()
             expression = Formula(source, rf"\texttt{{{escaped(source)}}}")
         else:
             name = ", ".join(self.names[n] for n in made)
@@ -347,6 +345,9 @@ class _Builder:
             variable.name, value.shape, value, self.counts.get(node, 0), value_of(node),
             self._hooked(node),
         )  # fmt: skip
+
+
+_TARGET = re.compile(r"^(?:return |[^=!<>([]*(?<![-+*/@%&|^<>=!])=(?!=))\s*")
 
 
 def _one_line(text: str) -> str:

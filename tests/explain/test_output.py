@@ -326,3 +326,18 @@ def test_many_parts_are_shown_by_their_ends(cli):
     assert "h12 = tanh(h11 * 1.01)" in found.out and "h30 =" not in found.out
     document = json.loads(cli("explain", "-e", f"{chain}loss = h60", "--format", "json").out)
     assert len(document["steps"]) == 60
+
+
+def test_statements_are_shown_by_what_they_compute(cli):
+    """Neither `out = return f(x)` nor `h = h, _ = f(x)`: a statement of many operations."""
+    layers = " + ".join(f"tanh({at} * x)" for at in range(2, 24))
+    program = (
+        f"x = 0.5\ndef f(x):\n    return {layers}\ndef g(x):\n    return tanh(x), sin(x)\n"
+        "h, _ = g(f(x))\nloss = h * 2\n"
+    )
+    shown = cli("explain", "-e", program).out
+    forward = shown.partition("backward")[0]
+    assert "= return" not in forward and "= tanh(2 * x) + tanh(3 * x)" in forward
+    text = "x = 0.5\n" + "".join(f"y{at}, _ = sin(x) * {at}, 1\n" for at in range(2, 24))
+    text += f"loss = {' + '.join(f'y{at}' for at in range(2, 24))}\n"
+    assert "y5 = sin(x) * 5, 1" in cli("explain", "-e", text).out
