@@ -129,6 +129,7 @@ def figure(report: Report, arrays: dict[str, np.ndarray], losses: list[float], f
             axes.set_yscale("log" if _scaled(losses)[1] else "linear")
             axes.set(xlabel="backward pass", ylabel=report.objective or "loss")
             axes.grid(alpha=0.3)
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         for at, (name, array) in enumerate(shown):
             axes = drawing.add_subplot(grid[curve + at // 2, at % 2])
             cells = grid_of(array)
