@@ -453,12 +453,16 @@ def _hooked(node: Node) -> bool:
     )
 
 
+class RuleError(AssertionError):
+    """A backward rule is wrong: that is a defect of the table."""
+
+
 def fitted(kind: Kind, g: Node, x: Node, op: Any) -> Node:
     """A cotangent in the shape and dtype of the operand: broadcasting is undone for pointwise ops
     only, any other mismatch is a defect of a rule."""
     if g.shape != x.shape:
         if kind is not POINTWISE and "broadcasts" not in op.properties:
-            raise AssertionError(f"vjp of {op.key}: cotangent {g.shape} for operand {x.shape}")
+            raise RuleError(f"vjp of {op.key}: cotangent {g.shape} for operand {x.shape}")
         g = F.summed_to(g, x.shape)
     return g if g.dtype == x.dtype else cast(g, x.dtype)
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from shlex import quote
 from typing import Any
 
+from ..autograd.reverse import RuleError
 from ..crash import crashed
 from ..ended import explained
 from ..errors import AutodiffError, Diagnostic, fail, fault, reason_of
@@ -103,7 +104,7 @@ def check_source(source: Source, settings: Settings, path: str | None = None) ->
         if told_the_host(error):
             raise
         failure = crashed(error)
-        if failure.message.startswith("internal error: AssertionError: vjp of "):
+        if isinstance(error, RuleError):
             failure.amend(code="E602", message=f"a backward rule is wrong: {error}")
         _internal(result, failure)
     return result

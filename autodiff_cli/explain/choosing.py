@@ -6,7 +6,6 @@ Invariant: what does not exist is E201, with what is close or what there is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 
 from ..errors import Diagnostic
 from ..graph.op import LEAF
@@ -50,12 +49,8 @@ def variables(
     rest = tuple(name for name in wrt if name not in {v.name for v in exact})
     found: list[Variable] = []
     if rest:
-        unconnected: list[Diagnostic] = []
-        found = variables_of(program, Objective(objective, objective, root), rest, unconnected)
-        warnings += [
-            replace(w, message=w.message.replace("its block is zero", "its gradient is None"))
-            for w in unconnected
-        ]
+        of = Objective(objective, objective, root)
+        found = variables_of(program, of, rest, warnings, "its gradient is None")
     chosen = {units.shown(v.node): v.name for v in (*exact, *found)}
     return [
         Variable(names.of.get(node, name), node) for node, name in chosen.items()

@@ -11,18 +11,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import RLock, local
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ..errors import Diagnostic
+from ..errors import AutodiffError, Diagnostic
 from ..outside import OUTSIDE
+from ..source import Span
 from .dtypes import FLOAT64
-
-if TYPE_CHECKING:
-    from ..errors import AutodiffError
-    from ..source import Span
-
 
 MOST_WARNINGS = 100
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,14 +22,12 @@ from ...graph.node import Node
 from ...graph.op import constant, value_of
 from ...graph.sizes import shape_text
 from ...graph.state import STATE, grad_mode
+from ...source import Source
 from ...suggest import meant
 from ..errors.exhaustion import Exhaustion
+from .report import Options
 from .running import Program
 from .variables import Variable, objective_of, quoted, variables_of
-
-if TYPE_CHECKING:
-    from ...source import Source
-    from .report import Options
 
 MOST_ENTRIES = 10**7
 MOST_PASSED = 10**9  # entries computed and let go for a diagonal

@@ -4,7 +4,7 @@ costs nothing."""
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,10 +14,7 @@ from ...graph.kinds import Kind
 from ...graph.node import Node
 from ...graph.op import CONSTANT, LEAF
 from ..errors.domains import domain_of
-from .report import is_finite
-
-if TYPE_CHECKING:
-    from .report import TensorRecord
+from .report import TensorRecord, is_finite
 
 
 def first_guilty(records: dict[str, TensorRecord], grads: dict[str, Node]) -> Diagnostic | None:
@@ -42,9 +39,10 @@ def first_guilty(records: dict[str, TensorRecord], grads: dict[str, Node]) -> Di
         return None
     infinite = _infinite_slope(node, places) if nan and places.origin(node) else None
     if infinite is not None:  # times zero it is the NaN
-        found = _describe(infinite, places.origin(infinite), False, bad, ())
-        message = found.message.replace("infinity first appears", "NaN begins as an infinity", 1)
-        return replace(found, code="W501", message=message)
+        found = _describe(
+            infinite, places.origin(infinite), False, bad, (), "NaN begins as an infinity"
+        )
+        return replace(found, code="W501")
     separate = _separate(nodes, places, bad) if nan and not places.origin(node) else ()
     return _describe(node, places.origin(node), nan, bad, separate)
 
@@ -137,9 +135,10 @@ def _describe(
     nan: bool,
     bad: list[tuple[str, Node]],
     separate: tuple[str, ...],
+    begins: str = "",
 ) -> Diagnostic:
     """The warning about a node; `origin` is what it is the backward of, if it is one."""
-    word = "NaN" if nan else "infinity"
+    begins = begins or f"{'NaN' if nan else 'infinity'} first appears"
     assert node.span is not None
     text = " ".join(node.span.text.split())
     shown = text if len(text) <= 60 else (origin or node).op.name
@@ -176,7 +175,7 @@ def _describe(
                 notes.insert(0, slope)
     return Diagnostic(
         "W501" if nan else "W502",
-        f"{word} first appears in {'the backward of ' if origin is not None else ''}`{shown}`",
+        f"{begins} in {'the backward of ' if origin is not None else ''}`{shown}`",
         node.span,
         label,
         _labels(origin or node, node, index),

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import TYPE_CHECKING
 
 from ...engine.profile import observing
+from ...source import Source
+from .report import Options, Report
 from .running import Program, report_of
-
-if TYPE_CHECKING:
-    from ...source import Source
-    from .report import Options, Report
 
 
 def run_measured(source: Source, options: Options) -> Report:

@@ -4,18 +4,16 @@ E208 where it is the result of a native file; a loss of two shapes that make a t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, Diagnostic, Label, fail
+from ...graph.node import Node
 from ...graph.state import STATE
 from ..errors.operand_labels import gives_nothing, number_of
 from ..syntax import tree as syntax
 from ..values.dialect import kind_of
 from ..values.values import Builtin, OpFunction, TypeName
-
-if TYPE_CHECKING:
-    from ...graph.node import Node
 
 CALLED = ("backward", "step", "zero_grad", "retain_grad", "requires_grad_", "train", "eval")
 BETWEEN = frozenset({"sum", "mean", "pow", "square", "abs", "mul", "div"})

@@ -217,9 +217,14 @@ def _newest_of(results: dict[str, Tensor]) -> str | None:
 
 
 def variables_of(
-    program: Program, objective: Objective, patterns: tuple[str, ...], warnings: list[Diagnostic]
+    program: Program,
+    objective: Objective,
+    patterns: tuple[str, ...],
+    warnings: list[Diagnostic],
+    then: str = "its block is zero",
 ) -> list[Variable]:
-    """The tensors named with --wrt; else every named leaf that the objective depends on."""
+    """The tensors named with --wrt; else every named leaf that the objective depends on. `then` is
+    what the warning says of one that it does not depend on."""
     tensors = named_tensors(program)
     reached = history(objective.node)
     if patterns:
@@ -232,7 +237,7 @@ def variables_of(
         node = _in_history(tensors[name], reached)
         if node is None:
             node = tensors[name].looked_at
-            done = "its block is zero" if patterns else "it is left out"
+            done = then if patterns else "it is left out"
             words = f"{quoted(objective.text)} does not depend on {quoted(name)}; {done}"
             warnings.append(Diagnostic("W403", words, severity="warning"))
             if not patterns:
