@@ -219,8 +219,9 @@ class Run(Runner):
         lines = plots.curve_lines(self.losses, name, look.unicode, look.width)
         self.emit("".join(f"{line}\n" for line in lines))
         self._pictures(report, list(arrays)[: plots.MOST])
-        if len(arrays) > plots.MOST:
-            self.emit(f"\n … {format_count(len(arrays) - plots.MOST, 'more picture')} (--show)\n")
+        if (more := len(arrays) - plots.MOST) > 0:
+            dots = "…" if look.unicode else "..."
+            self.emit(f"\n {dots} {format_count(more, 'more picture')} (--show)\n")
         return True
 
     def _pictures(self, report: Report, wanted: Sequence[str]) -> bool:

@@ -158,39 +158,8 @@ def placed_operator(
     if error.span is not None:
         return error
     for part, value in ((tree.left, left), (tree.right, right)):
-        name = shown_name(part)
-        if error.code == "E208" and name and value is None and isinstance(part, syntax.Call):
-            error.amend(helps=(gives_nothing(part),))
-        elif (
-            error.code == "E208"
-            and type(value) is tuple
-            and isinstance(part, syntax.Call)
-            and value
-            and isinstance(value[0], Tensor)
-        ):
-            one = f"write `{syntax.operand(part)}[0]` for `{part.span.text}`"
-            error.amend(helps=(f"it is a tuple of {len(value)}: {one}",))
-        elif (
-            tree.op == "%" and isinstance(left, str) and (uncalled := _uncalled(tree.right, right))
-        ):
-            error.amend(helps=(f"it is not called: write `{uncalled}()` for `{uncalled}`",))
-        elif name and f"the function `{getattr(value, 'name', '')}`" in error.facts.values():
-            uncalled = f"it is not called: write `{name}()` for `{name}`"
-            error.amend(helps=(raised(part.span) or uncalled,))
-        elif type(value) is str and name.isidentifier() and _NUMBER.fullmatch(value):
-            error.amend(helps=(f"it is text: write `float({name})` for `{name}`",))
-        elif error.code == "E208" and name and type(value) is list and STATE.python:
-            error.amend(helps=(f"a list is no tensor: write `torch.tensor({name})` for `{name}`",))
-        elif error.code == "E208" and name and isinstance(value, Results):
-            error.amend(helps=(several(syntax.operand(part), value),))
-        elif (
-            error.code == "E208"
-            and name
-            and type(value) in (set, tuple)
-            and value
-            and (not isinstance(left, list) and not isinstance(right, list))
-        ):
-            error.amend(helps=(number_of(name, value),))
+        if error.code == "E208" and (help := _operand_meant(error, tree, part, value, left, right)):
+            error.amend(helps=(help,))
     tensors = isinstance(left, Tensor) or isinstance(right, Tensor)
     if not tensors or not (error.code[:2] == "E3" or error.code == "E208"):
         error = with_subject(error, tree.left)
@@ -211,6 +180,33 @@ def placed_operator(
     elif error.code == "E301" and tree.op == "@" and len(labels) == 2:
         _explain_product(error, tree, left.shape, right.shape)
     return error
+
+
+def _operand_meant(
+    error: AutodiffError, tree: syntax.BinOp, part: syntax.Node, value: Any, left: Any, right: Any
+) -> str:
+    """What an operand that fits no operator was meant to be."""
+    name, operand = shown_name(part), syntax.operand(part)
+    if isinstance(part, syntax.Call):
+        if name and value is None:
+            return gives_nothing(part)
+        if type(value) is tuple and value and isinstance(value[0], Tensor):
+            one = f"write `{operand}[0]` for `{part.span.text}`"
+            return f"it is a tuple of {len(value)}: {one}"
+    if tree.op == "%" and isinstance(left, str) and (uncalled := _uncalled(tree.right, right)):
+        return f"it is not called: write `{uncalled}()` for `{uncalled}`"
+    if not name:
+        return ""
+    if f"the function `{getattr(value, 'name', '')}`" in error.facts.values():
+        return raised(part.span) or f"it is not called: write `{name}()` for `{name}`"
+    if type(value) is str and name.isidentifier() and _NUMBER.fullmatch(value):
+        return f"it is text: write `float({name})` for `{name}`"
+    if type(value) is list and STATE.python:
+        return f"a list is no tensor: write `torch.tensor({name})` for `{name}`"
+    if isinstance(value, Results):
+        return several(operand, value)
+    lists = isinstance(left, list) or isinstance(right, list)
+    return number_of(name, value) if type(value) in (set, tuple) and value and not lists else ""
 
 
 _RAISED = re.compile(r"([^\W\d]\w*) *(?:\^|\*\*) *(-?\d+)(\([^()\n]*\))")
