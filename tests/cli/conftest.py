@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -74,12 +75,12 @@ WRITTEN = {".csv", ".dot", ".html", ".json", ".md", ".mmd", ".snap", ".svg", ".t
 
 
 def written(folder: Path) -> Iterator[str]:
-    """The texts that a test wrote, in short; pictures of data are Matplotlib's."""
+    """The texts that a test wrote, in short; of Matplotlib's pictures their size and parts."""
     for path in sorted(folder.rglob("*")):
         if path.suffix in WRITTEN and path.is_file():
             text = path.read_bytes().decode("utf-8", "replace")
-            name = path.relative_to(folder).as_posix()
-            yield f"{name}: {lines_of(text, 2)}" if "Matplotlib" not in text else name
+            drawn = [*re.findall("<svg[^>]*", text), text.count('id="axes_')]
+            yield f"{path.name}: {drawn if 'Matplotlib' in text else lines_of(text, 2)}"
 
 
 @pytest.fixture

@@ -119,13 +119,13 @@ class _Sheet:
             )
             for f in values
         ]  # fmt: skip
-        column = max([FORWARD_COLUMN, *self._labels(entries, 2)])
+        column, notes = max([FORWARD_COLUMN, *self._labels(entries, 2)]), self._notes(entries)
         rows: Block = []
         for f, entry in zip(self.ends(values), self.ends(entries), strict=True):
             if f is None or entry is None:
                 rows += self.left(values)
                 continue
-            lines = self._entry(entry, self.indent, column, self._notes(entries))
+            lines = self._entry(entry, self.indent, column, notes)
             lines[0][0] = ("  " + str(f.number).rjust(self.digits) + "  ", DIM)
             rows += lines
         return rows

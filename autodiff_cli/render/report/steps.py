@@ -118,5 +118,6 @@ def _given(c: Contribution, sums: dict[tuple[int, str], np.ndarray]) -> Given:
     if c.paths == 1 or c.norms is not None:
         return Given(c)
     before = sums.get((c.made, c.to))
-    together = sums[c.made, c.to] = c.value if before is None else before + c.value
+    with np.errstate(invalid="ignore", over="ignore"):  # inf - inf
+        together = sums[c.made, c.to] = c.value if before is None else before + c.value
     return Given(c) if before is None else Given(c, before, together)
