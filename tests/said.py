@@ -22,8 +22,9 @@ LINES, WIDTH = 80, 240
 CONTROL = {i: f"\\x{i:02x}" for i in (*range(32), 127)}
 # How long something took, where things lie, what only this release or this machine says.
 VARYING = re.compile(
-    r"\d+(?:\.\d+)? ?(?:s|ms|us|µs|ns|min)\b|(?<=best of )\d+|(?<=\"seconds\": )[\d.e-]+"
-    r"|(?<=autodiff-crash-)\w+|(?<=in autodiff )[\d.]+|(?<=0x)[0-9a-f]{6,}|(?<![\w)\]])/\S*/(?=\w)"
+    r"\d+(?:\.\d+)? ?(?:s|ms|us|µs|ns|min)\b|(?<=best of )\d+|(?<=seconds\": )[\d.e-]+"
+    r"|(?<=time=\")[\d.]+|(?<=autodiff-crash-)\w+|(?<=in autodiff )[\d.]+|(?<=0x)[0-9a-f]{6,}"
+    r"|(?<![\w)\]])/\S*/(?=\w)"
 )
 
 

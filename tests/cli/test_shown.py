@@ -114,7 +114,8 @@ COMMANDS = [
     "check --no-grad -q", "check --snapshot", "check --junit it.xml",
     "jacobian", "jacobian --layout flat", "jacobian --mode forward -p 3", "jacobian --format json",
     "jacobian --max-elements 4 --sci",
-    "hessian", "hessian --eig", "hessian --diag", "hessian --hvp ones", "hessian --format json --wrt NAME",
+    "hessian", "hessian --eig", "hessian --diag", "hessian --hvp ones",
+    "hessian --format json --wrt NAME",
     "why NAME", "why NAME --no-fix", "why NAME --fixed", "why NAME --format json",
     "report -o it.html", "diff demo.expr", "diff demo.expr --format json",
 ]  # fmt: skip

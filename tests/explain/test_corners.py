@@ -3,12 +3,15 @@ that are too large, checks that fail themselves."""
 
 from __future__ import annotations
 
+import io
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from autodiff_cli.cli.main import main
+from autodiff_cli.cli.streams import Environment
 from autodiff_cli.errors import AutodiffError, fault
 from autodiff_cli.explain import check, derive, evaluated
 from autodiff_cli.explain.derive import derive_source
@@ -19,6 +22,7 @@ from autodiff_cli.render.report.numbers import value
 from autodiff_cli.render.values import Look, statistics
 from autodiff_cli.session import Options
 from autodiff_cli.source import Source
+from tests.pace import in_proportion
 
 from ..cli.conftest import Cli
 from .conftest import explained
@@ -217,3 +221,12 @@ def test_parameters_of_one_kind(cli: Cli) -> None:
                          "m.11.weight.grad", "m.11.bias.grad"]  # fmt: skip
     table = cli("run", "-e", text, tty=True, NO_COLOR="1").out.partition("Graph")[0]
     assert [table.count(f" {n} ") for n in ("m.*.weight", "m.11.weight", "m.11.bias")] == [1, 1, 1]
+
+
+def test_all_steps_take_time_in_proportion() -> None:
+    def work(count: int) -> None:
+        text = f"x = 1\nfor i in range({count}):\n    x = x * 0.5 + 1\nloss = x\n"
+        env = Environment(None, io.StringIO(), io.StringIO(), {})
+        assert main(["explain", "--all", "-e", text], env) == 0
+
+    assert in_proportion(work, 40, 240)
