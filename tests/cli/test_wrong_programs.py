@@ -277,6 +277,24 @@ TRIED = {
     "import torch\nm = torch.nn.Sequential(\n    torch.nn.Linear(2, 2)\n    torch.nn.ReLU()\n)\n": (
         "2)\n", "2),\n", "add `,` at the end of line 3",
     ),
+    "import torch\nbn = torch.nn.BatchNorm1d(5)\ny = bn(torch.rand(4, 3))\n": (
+        "torch.nn.BatchNorm1d(5)", "torch.nn.BatchNorm1d(3)",
+    ),
+    "import torch\nln = torch.nn.LayerNorm(5)\ny = ln(torch.rand(4, 3))\n": (
+        "torch.nn.LayerNorm(5)", "torch.nn.LayerNorm(3)",
+    ),
+    "import torch\nc = torch.nn.Conv2d(3, 8, 2)\ny = c(torch.ones(1, 1, 4, 4))\n": (
+        "torch.nn.Conv2d(3, 8, 2)", "torch.nn.Conv2d(1, 8, 2)",
+    ),
+    "import torch\nfc = torch.nn.Linear(10, 2)\ny = fc(torch.ones(3, 8))\n": (
+        "torch.nn.Linear(10, 2)", "torch.nn.Linear(8, 2)",
+    ),
+    "import torch\nk = torch.ones(2, 5, 4)\ns = k @ k.T\n": (
+        "k.T", "k.mT", "write `k.mT` for `k.T`",
+    ),
+    "import torch\ng = torch.func.grad(lambda x: (x * x).sum())\nd = g([1.0, 2.0])\n": (
+        "[1.0, 2.0]", "torch.tensor([1.0, 2.0])",
+    ),
     "x = '3'\nw = 2.0\nloss = x * w\n": ("x * w", "float(x) * w", "`float(x)` for `x`"),
     "x = 3 // the input\nloss = x\n": ("//", "#", "write `#` for `//`"),
     "In [1]: import torch\nx = torch.ones(2)\n": ("In [1]: ", "", "remove the `In [1]: `"),

@@ -28,7 +28,7 @@ from ...graph.state import STATE
 from ...source import Span
 from ...suggest import suggest
 from ..syntax import tree as syntax
-from .operand_labels import gives_nothing, raised
+from .operand_labels import gives_nothing, raised, remade
 
 LONGEST = 50
 _FITS = BindError("")
@@ -84,6 +84,10 @@ def _own_words(
         return _product(tree, args, owner, first)
     if which == "E305 class-out-range" and facts["wrong"][0] == facts["classes"]:
         return _counted_from_one(facts["classes"], tree, args)
+    if which == "E308 shape-parameter-expected-shape" and len(facts["shape"]) == 1:
+        return remade(tree, facts["parameter"].shape[-1], facts["shape"][0])
+    if which == "E308 last-dims" and len(facts["shape"]) == 1 and facts["input"].shape:
+        return remade(tree, facts["shape"][0], facts["input"].shape[-1])
     if which == "E308 input-cannot-use-weight" and facts["groups"] == 1:
         return _channels(facts["wanted"], facts["channels"], tree, args)
     if which == "E308 batch_norm-training-needs-more" and owner is None:
@@ -91,6 +95,8 @@ def _own_words(
         first = "" if layer.endswith(")") else "first "
         spread = f"a batch of one has no spread: give it more rows, or {first}`{layer}.eval()`"
         return "" if layer.endswith("batch_norm") else spread
+    if which == "E208 differentiates-tensors-not" and tree.args and type(args[0]) is list:
+        return f"write `torch.tensor({tree.args[0].span.text})` for `{tree.args[0].span.text}`"
     if which.startswith("E302 index-shape") and facts["name"] == "gather":
         return _more_dims(tree, args, owner, first)
     if which == "E208 cannot-iterate":
@@ -362,7 +368,7 @@ def _channels(wanted: int, channels: int, tree: syntax.Call, args: list[Any]) ->
             dims = ", ".join(map(str, (0, n - 1, *range(1, n - 1))))
             name = syntax.operand(part)
             return f"channels stand in front: write `{name}.permute({dims})` for `{name}`"
-    return (
+    return remade(tree, wanted, channels) or (
         f"for this input make the layer with {channels} input channel"
         f"{'' if channels == 1 else 's'}, or give it an input of {wanted}"
     )
@@ -422,7 +428,8 @@ def _linear(
         flat = f"write `{syntax.operand(part)}.flatten(1)` for `{part.span.text}`"
         shape = f"({given[0]}, {weight[1]})"
         return f"flatten it to {shape}: `nn.Flatten()` before that layer, or {flat}"
-    return f"for this input the layer is `nn.Linear({given[-1]}, {weight[0]})`"
+    layer = f"for this input the layer is `nn.Linear({given[-1]}, {weight[0]})`"
+    return remade(tree, weight[1], given[-1]) or layer
 
 
 def _product(tree: syntax.Call, args: list[Any], owner: syntax.Node | None, first: Any) -> str:

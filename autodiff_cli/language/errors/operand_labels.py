@@ -223,6 +223,14 @@ def raised(span: Any) -> str:
     return ""
 
 
+def remade(tree: syntax.Call, old: int, new: int) -> str:
+    """The layer for another size, where the program makes it with that size once."""
+    line = rf"^[ \t]*{re.escape(tree.func.span.text)} = ([\w.]+\(.*\))[ \t]*$"
+    made = re.search(line, tree.span.source.text[: tree.span.start], re.M)
+    other, count = re.subn(rf"\b{old}\b", str(new), made[1]) if made else ("", 0)
+    return f"for this input write `{other}` for `{made[1]}`" if made and count == 1 else ""
+
+
 def _uncalled(tree: syntax.Node, value: Any) -> str:
     """The method among the values of a format that its parentheses lack."""
     parts = [(tree, value)]
@@ -412,6 +420,9 @@ def _explain_product(
         labels=_with_inner_sizes(error.diagnostic.labels, tree, left, right),
     )
     if not (a and b) or not left or not right:
+        return
+    if len(right) > 2 and b.endswith(".T") and left[-1] == right[0]:
+        error.amend(helps=(f"`.T` turns all dims of a batch: write `{b[:-1]}mT` for `{b}`",))
         return
     a = a if isinstance(tree.left, syntax.Name) else f"({a})"
     b = b if isinstance(tree.right, syntax.Name) else f"({b})"
