@@ -25,7 +25,7 @@ UNCLEAR = "E408 truth-tensor-elements"
 
 def placed(error: AutodiffError, span: Any) -> AutodiffError:
     """Give an error a place when it has none."""
-    if error.span is not None:
+    if error.span is not None or span is None:
         return error
     unclear = error.which == UNCLEAR
     if unclear and type(span.source) is Source and "\n" not in span.text:

@@ -251,7 +251,8 @@ _COMPLAINTS: dict[type[Exception], tuple[str, str]] = {
     RuntimeError: ("E208", "change it outside of the loop over it"),
 }
 _BELOW = tuple(
-    f"autodiff_cli.{layer}." for layer in ("autograd", "engine", "graph", "language.program", "ops")
+    f"autodiff_cli.{layer}."
+    for layer in ("autograd", "engine", "graph", "language.errors", "language.program", "ops")
 )
 
 
