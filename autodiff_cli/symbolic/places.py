@@ -57,7 +57,7 @@ def sliced(
 
 def _moved(reader: Reader, node: Node, inner: Node, axis: int, move: Move) -> Sum:
     size, before = node.shape[axis], inner.shape[axis]
-    if node.shape == inner.shape and move.name == "slice":
+    if node.shape == inner.shape and (move.name == "slice" or size == 1):
         return reader.of(inner)
     labels: list[Label] = [None if s == 1 else i for i, s in enumerate(inner.shape)]
     if size == 1:

@@ -39,6 +39,7 @@ INFIX = {
     np.less_equal: "a <= b", np.equal: "a == b", np.not_equal: "a != b",
 }  # fmt: skip
 IN_PLACE = ("at", "flags", "fill", "put", "copyto", "sort", "put_along_axis", "empty", "empty_like")
+NOT_FINITE = ("np.inf", "np.nan")
 SOURCES = (ops.LEAF, ops.CONSTANT)
 
 
@@ -218,8 +219,8 @@ class NumpySource(GraphSource):
     def _typed(self, node: Any) -> Any:
         """As `_tree_of`, a number with its dtype."""
         tree = self._tree_of(node)
-        plain = type(node) is Node and isinstance(tree, ast.Constant | ast.UnaryOp)
-        if not plain or self.graph.of(node) in self.graph.live:
+        number = isinstance(tree, ast.Constant | ast.UnaryOp) or ast.unparse(tree) in NOT_FINITE
+        if type(node) is not Node or not number or self.graph.of(node) in self.graph.live:
             return tree
         name = node.dtype.name.replace("bool", "bool_")
         return ast.Call(expression(f"np.{name}"), [tree], [])
