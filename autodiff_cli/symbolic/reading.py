@@ -9,23 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from math import log, prod
+from math import log
 from typing import Any
 
 from ..graph.kinds import Kind
 from ..graph.node import Node, Shape
 from ..graph.op import CONSTANT, LEAF, value_of
-from ..graph.registry import overloads
 from ..graph.walk import bottom_up
 from .algebra import Algebra
 from .axes import AXES, Grouped, total
 from .expression import NO_MASKS, Masks, is_logdet, mask_of, written
+from .losses import LOSSES, none_ignored
 from .masks import count as picked_count
 from .masks import lifted, lowered
 from .matrices import MATRICES
 from .places import PLACES, counts, result_of, rows_by
 from .shorter import opened, softened
-from .terms import OPERAND, At, Label, NoFormula, Sum, is_summed, number_of
+from .terms import OPERAND, At, Label, NoFormula, Sum, function, is_summed, number_of
 from .windows import WINDOWS
 
 MOST_NODES = 400
@@ -211,12 +211,12 @@ class Reader:
 
     def mean(self, node: Node, inner: Node, dims: Any = None, keep: bool = False, *_: Any) -> Sum:
         total = self.sum(node, inner, dims, keep)
-        count = self._count(self.known[inner], _axes(dims, inner.ndim))
+        count = self.count(self.known[inner], _axes(dims, inner.ndim))
         if count is not None:
             return self.algebra.multiplied(total, count, total.shape)
         return self.algebra.scaled(total, max(node.numel, 1) / max(inner.numel, 1))
 
-    def _count(self, found: Sum | Grouped, axes: tuple[int, ...]) -> Sum | None:
+    def count(self, found: Sum | Grouped, axes: tuple[int, ...]) -> Sum | None:
         """One over the number of elements along axes of which a mask picks some."""
         number = picked_count(self.algebra, found, axes) if isinstance(found, Sum) else None
         return None if number is None else self.algebra.raised(number, -1.0)
@@ -291,7 +291,7 @@ class Reader:
         return self.algebra.number(float(value), node.shape)
 
     def compared(self, node: Node, left: Node, right: Node) -> Sum:
-        if node.op.key == "ne" and not right.ndim and _none_ignored(left, _number(right)):
+        if node.op.key == "ne" and not right.ndim and none_ignored(left, _number(right)):
             return self.algebra.number(1.0, node.shape)
         one, other = (self.algebra.stretched(self.of(x), node.shape) for x in (left, right))
         return self.gate(node.op.key, one, other)
@@ -392,74 +392,6 @@ class Reader:
         step = algebra.added(algebra.stretched(self.of(end), shape), algebra.scaled(first, -1.0))
         return algebra.added(first, algebra.multiplied(self.of(weight), step, shape))
 
-    def cross_entropy(self, node: Node, p: Node, target: Node, *args: Any) -> Sum:
-        """`-(y * log(p) + (1 - y) * log(1 - p))`."""
-        algebra, shape = self.algebra, node.shape
-        found = []
-        for p_sum, y in zip(self._both(p, shape), self._both(target, shape), strict=True):
-            logarithm = function(algebra, "log", p_sum)
-            found.append(algebra.scaled(algebra.multiplied(y, logarithm, shape), -1.0))
-        return algebra.added(*found)
-
-    def _both(self, node: Node, shape: Shape) -> tuple[Sum, Sum]:
-        """A probability, and that of the opposite."""
-        p = self.algebra.stretched(self.of(node), shape)
-        one = self.algebra.number(1.0, shape)
-        return p, self.algebra.added(one, self.algebra.scaled(p, -1.0))
-
-    def _averaged(self, node: Node, losses: Sum, reduction: str) -> Sum:
-        """A loss from the losses of all elements."""
-        if reduction == "none":
-            return losses
-        axes = tuple(range(len(losses.shape)))
-        total = self.algebra.reduced(losses, axes, False)
-        if reduction != "mean":
-            return total
-        count = self._count(losses, axes)
-        if count is not None:
-            return self.algebra.multiplied(total, count, ())
-        return self.algebra.scaled(total, 1 / prod(losses.shape))
-
-    def logistic_loss(self, node: Node, score: Node, target: Node, *args: Any) -> Sum:
-        """`softplus(z) - y * z`."""
-        if any(isinstance(a, Node) for a in args):
-            raise NoFormula(node)
-        algebra, shape = self.algebra, score.shape
-        z = self.of(score)
-        product = algebra.multiplied(z, self.of(target), shape)
-        losses = algebra.added(
-            function(algebra, "nn.functional.softplus", z), algebra.scaled(product, -1.0)
-        )
-        return self._averaged(node, losses, next(a for a in args if isinstance(a, str)))
-
-    def nll_loss(
-        self, node: Node, scores: Node, classes: Node, weight: Node | None, ignored: int,
-        reduction: str, *_: Any,
-    ) -> Sum:  # fmt: skip
-        """Minus the score of every row's class, times the weight of the class; the mean is that
-        by weight."""
-        if scores.ndim > 2:
-            raise NoFormula(node)
-        algebra, shape, rows = self.algebra, scores.shape, classes.shape
-        axis = len(rows)
-        hot = self.one_hot(classes, shape[axis])
-        losses = algebra.reduced(algebra.multiplied(self.of(scores), hot, shape), (axis,), False)
-        losses = algebra.scaled(losses, -1.0)
-        share = algebra.number(1.0, rows)
-        if weight is not None:
-            own = algebra.stretched(self.of(weight), shape)
-            share = algebra.reduced(algebra.multiplied(hot, own, shape), (axis,), False)
-        if ignored != -100 and not _none_ignored(classes, ignored):
-            number = algebra.number(float(ignored), rows)
-            kept = self.gate("ne", self.of(classes), number)
-            share = algebra.multiplied(kept, share, rows)
-        losses = algebra.multiplied(share, losses, rows)
-        if reduction != "mean" or number_of(share) == 1:
-            return self._averaged(node, losses, reduction)
-        every = tuple(range(axis))
-        total, count = (algebra.reduced(x, every, False) for x in (losses, share))
-        return algebra.multiplied(total, algebra.raised(count, -1.0), ())
-
     def one_hot(self, numbers: Node, size: int) -> Sum:
         """A row for each number: a one at that place."""
         shape = (*numbers.shape, size)
@@ -473,10 +405,6 @@ class Reader:
         parts = tuple(algebra.stretched(x, node.shape) for x in (self.of(inner), self.of(mask)))
         parts += (algebra.stretched(filling, node.shape),)
         return algebra.of_atom(algebra.atom("masked", None, parts, node.shape))
-
-    def xlogy(self, node: Node, left: Node, right: Node) -> Sum:
-        logarithm = function(self.algebra, "log", self.of(right))
-        return self.algebra.multiplied(self.of(left), logarithm, node.shape)
 
     def softmax(self, node: Node, inner: Node, dim: int, *args: Any) -> Sum:
         if not inner.ndim:
@@ -531,6 +459,7 @@ READERS: dict[str, Callable[..., Sum | Grouped]] = {
     **AXES,
     **MATRICES,
     **WINDOWS,
+    **LOSSES,
     **dict.fromkeys(
         ["cast", "alias", "clone", "contiguous", "expand", "depends", "positive",
          "with_value"], Reader.same
@@ -545,7 +474,7 @@ READERS: dict[str, Callable[..., Sum | Grouped]] = {
        for key, power in (("reciprocal", -1.0), ("sqrt", 0.5), ("rsqrt", -0.5))},
     "mean": Reader.mean, "summed_to": Reader.summed_to,
     "diag_embed": Reader.diag_embed, "identity_matrix": Reader.identity, "select": Reader.select,
-    "clamp": Reader.clamp, "xlogy": Reader.xlogy, "masked_written": Reader.masked_fill,
+    "clamp": Reader.clamp, "masked_written": Reader.masked_fill,
     "where": Reader.where, "number_range": Reader.counted,
     "argsort": Reader.order, "cumprod": Reader.running, "logcumsumexp": Reader.running,
     "cummax": Reader.extreme_so_far, "cummin": Reader.extreme_so_far, "kthvalue": Reader.chosen,
@@ -553,20 +482,12 @@ READERS: dict[str, Callable[..., Sum | Grouped]] = {
     **{f"{kind}_{key}": partial(Reader.joined, key=key)
        for key in ("and", "or") for kind in ("logical", "bitwise")},
     "logical_not": Reader.negated, "bitwise_not": Reader.negated,
-    "binary_cross_entropy_with_logits": Reader.logistic_loss, "nll_loss": Reader.nll_loss,
-    "nll_loss_reduced": Reader.nll_loss, "detach": Reader.detached, "maximum": Reader.larger,
+    "detach": Reader.detached, "maximum": Reader.larger,
     "minimum": partial(Reader.larger, key="lt"), "filled": Reader.filled,
     **{key: partial(Reader.along, kind=key) for key in ("amax", "amin", "logsumexp", "prod")},
     "max_dim": partial(Reader.along, kind="amax"), "min_dim": partial(Reader.along, kind="amin"),
-    "lerp": Reader.lerp, "bce": Reader.cross_entropy, "standardized": Reader.standardized,
+    "lerp": Reader.lerp, "standardized": Reader.standardized,
 }  # fmt: skip
-
-
-def function(algebra: Algebra, name: str, *parts: Sum) -> Sum:
-    """A function of elements by its name."""
-    (op, *_) = overloads(name)
-    statics = (OPERAND,) * len(parts)
-    return algebra.applied("function", (op, statics), parts, parts[0].shape)
 
 
 def is_function(node: Node) -> bool:
@@ -585,13 +506,6 @@ SMOOTH = frozenset(
 def _number(node: Node) -> float | None:
     """The number that is written; None where it is a result."""
     return None if node.inputs else value_of(node).item()
-
-
-def _none_ignored(classes: Node, ignored: float | None) -> bool:
-    """Whether no class is `ignore_index`, which none can be."""
-    if classes.inputs or classes.dtype.kind != "i" or ignored is None or ignored >= 0:
-        return False
-    return bool((value_of(classes) >= 0).all())
 
 
 def _axes(dims: Any, ndim: int) -> tuple[int, ...]:

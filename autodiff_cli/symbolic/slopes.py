@@ -18,8 +18,8 @@ from ..graph.op import Op, constant
 from .algebra import Algebra
 from .matrices import inverted, square_factors
 from .places import Move
-from .reading import Reader, function
-from .terms import OPERAND, Factor, Label, NoFormula, Sum, is_summed
+from .reading import Reader
+from .terms import OPERAND, Factor, Label, NoFormula, Sum, function, is_summed
 
 
 class Slopes:

@@ -10,9 +10,13 @@ of one. Terms that are equal up to the names of their labels are equal, so like 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..graph.node import Node, Shape
+from ..graph.registry import overloads
+
+if TYPE_CHECKING:
+    from .algebra import Algebra
 
 OPERAND = ...  # among the arguments of a function: what is one of its parts
 OPPOSITE = {
@@ -132,3 +136,10 @@ def number_of(sum_: Sum) -> float | None:
     if len(sum_.terms) == 1 and not sum_.terms[0][0]:
         return sum_.terms[0][1]
     return None
+
+
+def function(algebra: Algebra, name: str, *parts: Sum) -> Sum:
+    """A function of elements by its name."""
+    (op, *_) = overloads(name)
+    statics = (OPERAND,) * len(parts)
+    return algebra.applied("function", (op, statics), parts, parts[0].shape)
