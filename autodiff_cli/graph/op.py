@@ -506,11 +506,11 @@ def looked_at(arguments: Iterable[Node]) -> bool:
     return any(node.args[0].looked_at for node in arguments)
 
 
-def varying(value: Varying, dtype: np.dtype | None, weak: bool = True) -> Node:
+def varying(value: Varying, dtype: np.dtype | None) -> Node:
     """The node of a number that may be another one when the plan runs again."""
     if dtype is None:
         dtype = INT64 if type(value.value) is int else STATE.default_dtype
-    return value.node(dtype, weak)
+    return value.node(dtype, True)
 
 
 def leaf(value: Any, accumulator: Any, requires_grad: bool = True) -> Node:

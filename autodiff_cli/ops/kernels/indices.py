@@ -17,10 +17,6 @@ from ...graph.state import taken_out
 from ...numerals import short
 
 
-def _elements(size: int) -> str:
-    return f"{size} element{'' if size == 1 else 's'}"
-
-
 def index_error(
     index: int, dim: int, size: int, negative: bool = True, name: str = ""
 ) -> AutodiffError:
