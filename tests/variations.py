@@ -66,7 +66,7 @@ def _others(value: Any) -> Iterator[Any]:
     elif isinstance(value, int):
         yield from (value + 1, value - 1, -value - 1, 0, 1.5)
     elif isinstance(value, float):
-        yield from (0.0, 1.0, 2.0, -1.0, 0.5, float("nan"), 3)
+        yield from (0.0, 1.0, 2.0, -1.0, 0.5, float("nan"), 3, float("inf"), -float("inf"))
     elif isinstance(value, str):
         yield from ("none", "sum", "mean", "other")
     elif isinstance(value, tuple | list) and value and all(type(v) is int for v in value):
@@ -92,6 +92,11 @@ def _variations(case: Case) -> Iterator[Variation]:
             yield Variation(
                 dtype, {p: _cast(a, dtype) if p in floats else a for p, a in own.items()}, {}
             )
+        for kind, dtype in (("b", "uint8"), ("i", "int32"), ("i", "bool")):
+            others = {p: a for p, a in own.items() if a.dtype.kind == kind}
+            if others:
+                cast = {p: (a * 2 if kind == "b" else a).astype(dtype) for p, a in others.items()}
+                yield Variation(f"{kind} {dtype}", {**own, **cast}, {})
         for place in floats if len(floats) > 1 else ():
             for dtype in ("float32", "int64", "bool"):
                 yield Variation(f"{place} {dtype}", {**own, place: _cast(own[place], dtype)}, {})

@@ -36,6 +36,8 @@ def test_fan_out_adds_up() -> None:
     y = F.mul(x.node, x.node)
     Tensor(F.sum(F.add(F.mul(y, y), y))).backward()
     assert gradient(x) == [4 * 2.0**3 + 2 * 2.0]
+    assert x.grad is not None
+    assert not x.grad.requires_grad
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 1), (1, 3), (2, 3)])

@@ -20,8 +20,12 @@ from ..values.values import builtins_of
 class _Printer(pprint.PrettyPrinter):
     """Lays out the containers; what they hold is written as it is everywhere."""
 
-    def _repr(self, value: Any, context: Any, level: int) -> str:
-        return str(represent(value))
+    def format(
+        self, value: Any, context: dict[int, int], maxlevels: int, level: int
+    ) -> tuple[str, bool, bool]:
+        if type(value) in (dict, list, tuple):
+            return super().format(value, context, maxlevels, level)
+        return str(represent(value)), True, False
 
 
 def _bounded(value: Any, indent: Any) -> None:
@@ -31,9 +35,11 @@ def _bounded(value: Any, indent: Any) -> None:
         raise fail("E203", "an indent is a number of 0 to 100 spaces here", help="indent=4")
 
 
-def _pretty(value: Any, *, indent: Any = 1, width: Any = 80, sort_dicts: Any = True) -> str:
+def _pretty(
+    value: Any, *, indent: Any = 1, width: Any = 80, depth: Any = None, **layout: Any
+) -> str:
     _bounded(value, indent)
-    return _Printer(indent, width, sort_dicts=sort_dicts).pformat(value)
+    return _Printer(indent, width, depth, **layout).pformat(value)
 
 
 def _pretty_print(value: Any, **layout: Any) -> None:

@@ -298,7 +298,8 @@ def equal(left: Any, right: Any) -> bool:
         elif isinstance(a, list | tuple) and isinstance(b, list | tuple):
             if len(a) != len(b) or isinstance(a, list) != isinstance(b, list):
                 return False
-            pending.extend((x, y) for x, y in zip(a, b, strict=True) if x is not y)
+            pairs = zip(reversed(a), reversed(b), strict=True)  # the first is asked first
+            pending.extend((x, y) for x, y in pairs if x is not y)
         elif isinstance(a, Tensor) or isinstance(b, Tensor):
             if a is not b and not truth(compare("==", a, b)):
                 return False

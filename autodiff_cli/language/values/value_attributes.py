@@ -201,7 +201,7 @@ _STRINGS: dict[str, Getter] = {
     ),
 }
 _TUPLES: dict[str, Getter] = _methods(
-    index=_find, count=lambda v, item: sum(1 for x in v if equal(x, item))
+    index=_find, count=lambda v, item: sum(1 for x in v if x is item or equal(x, item))
 )
 _LISTS: dict[str, Getter] = {
     **_TUPLES,
