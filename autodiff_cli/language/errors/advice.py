@@ -138,10 +138,10 @@ def _own_words(
             if type(value) is tuple and value and isinstance(value[0], Tensor):
                 given = part.span.text
                 return f"it is several results: write `{syntax.operand(part)}[0]` for `{given}`"
-            plain = error.diagnostic.helps[0].startswith("write `torch.tensor(")
-            if type(value) is list and any(isinstance(v, Tensor) for v in value):
-                continue
-            if plain and type(value).__name__ == facts.get("given"):
+            parts = value if type(value) is list else ()
+            given = type(value).__name__ == facts.get("given") in ("int", "float", "list")
+            clamped = facts["name"] in ("maximum", "minimum") and not parts
+            if given and not clamped and not any(isinstance(v, Tensor) for v in parts):
                 return f"write `torch.tensor({part.span.text})` for `{part.span.text}`"
     if code == "E205" and owner is not None and isinstance(tree.func, syntax.Attribute):
         method = f"{name}.{tree.func.attr}"

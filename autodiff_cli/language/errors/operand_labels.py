@@ -35,7 +35,7 @@ def placed(error: AutodiffError, span: Any) -> AutodiffError:
             where = f"{'torch.' if STATE.python else ''}where"
             helps.append(f"or choose element by element: `{where}({span.text}, ..., ...)`")
         error.amend(helps=tuple(helps))
-    if error.which == "E208 cannot-iterate" and "`range(" in error.diagnostic.helps[0]:
+    if error.which == "E208 cannot-iterate" and str(error.facts["0"]).startswith("an int"):
         error.amend(helps=(f"write `range({span.text})` for `{span.text}`",))
     changed = re.match(r"(\w+)\.requires_grad\b", span.text)
     if changed and error.which == "E306 only-floating-point-tensors":
