@@ -139,9 +139,9 @@ def _own_words(
                 given = part.span.text
                 return f"it is several results: write `{syntax.operand(part)}[0]` for `{given}`"
             parts = value if type(value) is list else ()
-            given = type(value).__name__ == facts.get("given") in ("int", "float", "list")
+            plain = type(value).__name__ == facts.get("given") in ("int", "float", "list")
             clamped = facts["name"] in ("maximum", "minimum") and not parts
-            if given and not clamped and not any(isinstance(v, Tensor) for v in parts):
+            if plain and not clamped and not any(isinstance(v, Tensor) for v in parts):
                 return f"write `torch.tensor({part.span.text})` for `{part.span.text}`"
     if code == "E205" and owner is not None and isinstance(tree.func, syntax.Attribute):
         method = f"{name}.{tree.func.attr}"
