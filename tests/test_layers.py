@@ -3,6 +3,7 @@ modules import one another, those counted that are imported inside functions."""
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -97,6 +98,15 @@ def test_few_modules_import_one_another(project: Path) -> None:
     largest = max(knots(edges), key=len)
     assert len(largest) <= KNOT, sorted(largest)
     assert len(late) <= LATE
+
+
+def test_each_package_says_what_it_is(project: Path) -> None:
+    page = (project / "docs" / "design.md").read_text(encoding="utf-8")
+    for path in (project / PACKAGE).rglob("__init__.py"):
+        assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        package = path.parent.relative_to(project / PACKAGE)
+        above = len(package.parts) == 1 or package.parts[:-1] == ("language",)
+        assert not above or f" {package.name}/ " in page, package
 
 
 LOADED = """

@@ -1,0 +1,1 @@
+"""Checks of gradients: finite differences, expectations in comments, snapshots, PyTorch beside."""

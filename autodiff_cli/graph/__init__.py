@@ -1,0 +1,1 @@
+"""Expression graphs: nodes, ops and how they are declared, dtype and shape rules, strides."""

@@ -1,0 +1,1 @@
+"""Reports, graphs, explanations and diagnostics as text, JSON, pictures and pages."""

@@ -1,0 +1,1 @@
+"""Formulas: graphs as sums of products in index form, their derivatives, and both as text."""
