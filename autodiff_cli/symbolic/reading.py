@@ -376,6 +376,9 @@ class Reader:
     def clamp(self, node: Node, inner: Node, low: Any = None, high: Any = None) -> Sum:
         """Between bounds what it was, and a bound outside."""
         algebra, shape = self.algebra, node.shape
+        bounds = [x for x in (low, high) if isinstance(x, Node) and not x.requires_grad]
+        if len(bounds) == 2:
+            return self._function(node)
         own = algebra.stretched(self.of(inner), shape)
         found = own
         for bound, key in ((low, "ge"), (high, "le")):

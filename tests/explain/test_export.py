@@ -220,6 +220,10 @@ WRITTEN_IN_PLACE = {
     "picked": "sum(masked_scatter(x, z > 0, mu * z) ** 2) + sum(A[A > 0.2] ** 3)",
     "factors": "sum(cholesky_solve(W, A) ** 2) + sum(block_diag([A, W]) ** 2) + "
     "sum(cholesky_inverse(A) ** 2) + sum(linalg.pinv(W) ** 2)",
+    "decompositions": "sum(linalg.lu(A)[1] ** 2) + sum(linalg.eigh(A @ A.T)[1] ** 2 * B) + "
+    "sum(linalg.eigvalsh(A) ** 3) + sum(linalg.lstsq(X, y[:, None])[0] ** 3)",
+    "combined": "sum(scatter_reduce(x, 0, tensor([0, 0]), z[:2], 'prod', include_self=False) ** 2)"
+    " + sum(index_reduce(A, 1, tensor([2, 0]), W, 'mean') ** 2)",
     "pools": "sum(avg_pool1d(N, 2) ** 2) + sum(interpolate(I, size=(2, 5), mode='bilinear') ** 2)",
 }
 

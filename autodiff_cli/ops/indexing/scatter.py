@@ -333,8 +333,32 @@ def _to_rival(input, dim, index, src, reduce, include_self):
     return F.gaps(F.cat((F.reshape(input, (-1,)), F.reshape(src, (-1,)))), 0)
 
 
+_IN_JAX = {"sum": "add", "mean": "add", "prod": "multiply", "amax": "max", "amin": "min"}
+
+
+def _reduced_in_jax(at, source):
+    def text(input, dim, index, src, reduce, include_self):
+        if not input.shape or not index.shape:
+            return ""
+
+        def written(then):
+            return at(then)(input, dim, index, src)
+
+        found = written(f"{_IN_JAX[reduce]}({source})")
+        if not include_self:
+            fill = str(_identity(reduce, input.dtype)).replace("inf", "np.inf")
+            found = found.replace("input", written(f"set({fill})"), 1)
+        if reduce != "mean":
+            return found
+        count = written("add(1)").replace("input", f"np.full(shape, {int(include_self)})", 1)
+        return f"{found} / np.maximum({count}, 1)"
+
+    return text
+
+
 @movement(
     _written(_reduced),
+    jax=_reduced_in_jax(_at_places, "src"),
     inplace=True,
     shape=_scatter_reduce_shape,
     kink=_to_rival,
@@ -533,6 +557,7 @@ def _index_reduce_shape(input, dim, index, source, reduce, include_self):
 
 @movement(
     _rows_reduced,
+    jax=_reduced_in_jax(_at_rows, "source"),
     inplace=True,
     shape=_index_reduce_shape,
     kink=_to_rival,

@@ -344,8 +344,13 @@ def _directed_eigh(a, uplo):
     return values, directed(a, vectors, uplo.upper() == "L")
 
 
+def _eigh_in_jax(input, UPLO):
+    return f"np.linalg.eigh(input, {UPLO.upper()!r}, False)"  # as it is, not made symmetric
+
+
 @opaque(
     _directed_eigh,
+    jax=_eigh_in_jax,
     name="linalg.eigh",
     grad_fn="LinalgEighBackward0",
     shape=lambda input, UPLO: _eigh_shape("linalg.eigh", input, UPLO),
@@ -382,6 +387,7 @@ def _(g, out, input, UPLO):
 
 @opaque(
     lambda a, UPLO: _eigh(a, UPLO)[0],
+    jax=lambda input, UPLO: f"{_eigh_in_jax(input, UPLO)}[0]",
     name="linalg.eigvalsh",
     grad_fn="LinalgEighBackward0",
     shape=lambda input, UPLO: _eigh_shape("linalg.eigvalsh", input, UPLO)[0],

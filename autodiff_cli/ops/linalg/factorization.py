@@ -345,6 +345,7 @@ def _lu_shape(A, pivot):
 
 @opaque(
     _lu_factor,
+    jax="(lambda f: (f[0], f[1] + 1, 0))(scipy.linalg.lu_factor(A))",
     public=False,
     shape=_lu_shape,
     grad_fn="LinalgLuFactorExBackward0",
@@ -431,6 +432,8 @@ def _permutation(pivots, m, dtype):
 
 @opaque(
     _permutation,
+    jax="np.swapaxes(np.eye(m, dtype=dtype)"
+    "[jax.lax.linalg.lu_pivots_to_permutation(pivots - 1, m)], -1, -2)",
     public=False,
     shape=lambda pivots, m, dtype: ((*pivots.shape[:-1], m, m), dtype),
     samples=[S(ints(values=[2, 2]), 2, np.dtype("float64"))],

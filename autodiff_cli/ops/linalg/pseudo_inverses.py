@@ -65,7 +65,7 @@ def _pinv_shape(input, atol, rtol, hermitian):
 @opaque(
     _pinv,
     jax=lambda input, atol, rtol, hermitian: (
-        "np.linalg.pinv(input)" if atol is rtol is None and not hermitian else ""
+        "" if hermitian or atol is not None else "np.linalg.pinv(input, rtol=rtol)"
     ),
     name="linalg.pinv",
     grad_fn="LinalgPinvBackward0",
@@ -167,8 +167,16 @@ def _lstsq(a, b, rcond, driver):
     return found, ranks, values if driver in ("gelsd", "gelss") else none, none
 
 
+def _lstsq_in_jax(A, B, rcond, driver):
+    if A.ndim > 2:
+        return ""
+    values = "f[3]" if driver in ("gelsd", "gelss") else "np.zeros(0)"
+    return f"(lambda f: (f[0], f[2], {values}, np.zeros(0)))(np.linalg.lstsq(A, B, rcond))"
+
+
 @opaque(
     _lstsq,
+    jax=_lstsq_in_jax,
     public=False,
     eager=True,
     shape=_lstsq_shape,
