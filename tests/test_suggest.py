@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from autodiff_cli.suggest import did_you_mean, distance_of, suggest, synonym, synonyms
 from tests.pace import takes_at_most
+from tests.said import compare
 
 OPS = [
     "abs", "add", "amax", "cat", "celu", "clamp", "concatenate", "cos", "cosh", "elu", "exp",
@@ -110,3 +112,19 @@ def test_the_offer() -> None:
     assert did_you_mean([]) == []
     assert did_you_mean(["relu"]) == ["did you mean `relu`?"]
     assert did_you_mean(["relu", "elu"]) == ["did you mean `relu` or `elu`?"]
+
+
+def slips(word: str) -> list[str]:
+    """Letters lost, doubled, exchanged, replaced, cut off, put before and behind."""
+    found = [word[:i] + word[i + 1 :] for i in range(len(word))]
+    found += [word[: i + 1] + word[i:] for i in range(len(word))]
+    found += [word[:i] + word[i : i + 2][::-1] + word[i + 2 :] for i in range(len(word) - 1)]
+    found += [word[:i] + "q" + word[i + 1 :] for i in range(len(word))]
+    found += [word[: len(word) // 2], word[-3:], f"x{word}", f"{word}_2", word.upper(), word[::2]]
+    return [slip for slip in dict.fromkeys(found) if slip]
+
+
+def test_slips_of_every_name(request: pytest.FixtureRequest) -> None:
+    pool = [*OPS, "x", "W", "loss", "alpha", "hidden_state", "parameters", "日本"]
+    compare(request, (f"{slip}: {' '.join(suggest(slip, pool))}"
+                      for word in pool for slip in slips(word)))  # fmt: skip

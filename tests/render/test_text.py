@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from autodiff_cli.render.heat import scale_of
 from autodiff_cli.render.text import (
     ascii_text,
     broken,
     clip,
+    clip_inside,
     fitted_page,
     for_encoding,
     format_count,
     format_number,
     format_shape,
+    in_columns,
     matrix_lines,
     pad,
     printable,
@@ -18,6 +27,17 @@ from autodiff_cli.render.text import (
     tamed,
     text_width,
 )
+from autodiff_cli.render.values import (
+    Look,
+    brief,
+    cell_lines,
+    extremes,
+    fit_lines,
+    joined,
+    sparkline,
+    statistics,
+)
+from tests.said import compare
 
 
 def test_widths() -> None:
@@ -134,3 +154,45 @@ of them that occurred.
 """
     )
     assert fitted_page(PAGE, 22).endswith("Several files: the\nfirst of them that\noccurred.\n")
+
+
+TEXTS = [
+    "", "a", "abc", "日本語", "e\u0301é", "one two three", "call `f(x, y)` and `g` then", "a" * 9,
+    "  led by spaces", "x\ty", "wider日than本it語", "-1.25e-10", "first line\n\n  second, indented",
+]  # fmt: skip
+NUMBERS = [
+    0.0, -0.0, 1.0, -1.5, 0.1, 1 / 3, 2 / 3, 1e-5, 1e-4, 123456.0, 1234567.0, 999999.5, 1e15, 1e16,
+    1e17, 1e300, 5e-324, math.nan, math.inf, -math.inf, True, False, 7, -12, 10**20,
+]  # fmt: skip
+ARRAYS = [
+    np.array(3.5), np.array([1.0]), np.array([[1, -20], [300, 4]]), np.array([True, False]),
+    np.array([[1.5, math.nan], [-math.inf, 0.0]]), np.array([1e-20, 1.0]),
+    np.array([1e-300, 1e300, 5e-324]), np.arange(24.0).reshape(2, 3, 4),
+    np.arange(100.0).reshape(5, 20) / 8, np.array([1, 10**12]), np.full(3, math.nan),
+    np.linspace(-1, 1, 17, dtype=np.float32),
+]  # fmt: skip
+
+
+def test_texts_at_every_width(request: pytest.FixtureRequest) -> None:
+    each: list[Callable[[str, int], object]] = [
+        clip, clip_inside, pad, lambda t, w: pad(t, w, ">"), broken, lambda t, w: clip(t, w, "..."),
+        lambda t, w: prose("note: ", t, w), lambda t, w: in_columns([t, "b   c"] * 3, w),
+        fitted_page,
+    ]  # fmt: skip
+    compare(request, (f"{t!r} {w}: {[f(t, w) for f in each]}"
+                      for t in TEXTS for w in (0, 1, 2, 3, 4, 6, 9, 15, 24)))  # fmt: skip
+
+
+def test_numbers_in_every_form(request: pytest.FixtureRequest) -> None:
+    forms = [(p, sci) for p in (1, 3, 6, 17) for sci in (False, True)]
+    found = [f"{x}: {[format_number(x, *form) for form in forms]}" for x in NUMBERS]
+    looks = [Look(), Look(precision=3, sci=True), Look(max_elements=4), Look(unicode=False)]
+    for a in ARRAYS:
+        found += [
+            f"{a.shape} {brief(a)} {extremes(a)} {statistics(a)} {sparkline(a)!r} {scale_of(a)}"
+        ]
+        for look in looks:
+            for signs in (False, True):
+                lines = cell_lines(a, look, signs=signs)
+                found += [*lines, *(str(fit_lines(lines, w)) for w in (8, 20, 40)), joined(lines)]
+    compare(request, found)

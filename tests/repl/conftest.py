@@ -29,17 +29,18 @@ class Session:
 
     def __call__(self, text: str) -> str:
         """Feed text that is expected to work; what it shows."""
-        reply = self._fed(text)
+        reply = self.tell(text)
         assert reply.status == "ok", reply.output
         return reply.output
 
     def fails(self, text: str) -> str:
         """Feed text that is expected to fail; what it shows."""
-        reply = self._fed(text)
+        reply = self.tell(text)
         assert reply.status == "error", reply
         return reply.output
 
-    def _fed(self, text: str) -> Reply:
+    def tell(self, text: str) -> Reply:
+        """Feed any text."""
         reply = self.loop.feed(text)
         output = re.sub("putting the session back .*\n", "", reply.output)  # where that takes long
         SHOWN.append(f"{text}\n{output}")
