@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from autodiff_cli.catalogue import TOPICS
+from autodiff_cli.cli import waiting
 from autodiff_cli.cli.dispatch import COMMANDS
 from autodiff_cli.cli.group import make_group
 from autodiff_cli.cli.main import main
@@ -85,6 +86,7 @@ def as_shown(shown: str, real: str) -> bool:
 )
 def test_transcript(line: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(waiting, "PATIENCE", 3600.0)  # no sign of life on a busy machine
     real = typed(line)
     assert as_shown(shown, real), real
 
