@@ -242,7 +242,7 @@ def _read_npz(path: str) -> dict[str, np.ndarray]:
     import zipfile
 
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             return {name: np.asarray(archive[name]) for name in archive.files}
     except OSError as error:
         reason = (error.strerror or "it is no .npz file").lower()
