@@ -14,6 +14,7 @@ from ..autograd.reverse import Pass
 from ..engine.evaluate import dependencies
 from ..graph.node import Marks, Node
 from ..graph.op import LEAF, OUTPUT, constant, value_of
+from ..graph.state import STATE
 from ..graph.walk import walk
 
 Seeds = list[tuple[Node, Node]]
@@ -100,8 +101,10 @@ def recorded(seeds: Seeds, opened: frozenset[str] = frozenset()) -> Recording:
 @contextmanager
 def untouched(roots: list[Node]) -> Iterator[None]:
     """Let a graph be differentiated once more without a trace: nothing of it counts as freed or
-    overwritten, and no kept gradient receives anything."""
+    overwritten, and no kept gradient receives anything. Leaves are what they were; what else was
+    changed through `.data` is read as backward reads it."""
     before: list[tuple[Node, Marks]] = []
+    replaced = STATE.replaced
     for node in walk(roots, lambda node: (*node.inputs, *dependencies(node))):
         marks = node.marks
         if marks is not None:
@@ -109,8 +112,12 @@ def untouched(roots: list[Node]) -> Iterator[None]:
             node.marks = fresh = Marks()
             fresh.hooks, fresh.hooked = marks.hooks, marks.hooked
             fresh.context, fresh.name = marks.context, marks.name
+            if node.op is not LEAF:
+                fresh.replaced, fresh.results = marks.replaced, marks.results
+                STATE.replaced |= marks.replaced is not None
     try:
         yield
     finally:
+        STATE.replaced = replaced
         for node, marks in before:
             node.marks = marks

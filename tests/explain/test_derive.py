@@ -116,3 +116,17 @@ def test_usage(cli) -> None:
     assert cli("derive", "demo.expr", "--raw", "--simplify").code == 2
     assert cli("derive", "demo.expr", "--latex", "--statements").code == 2
     assert cli("derive", stdin_tty=True).code == 2
+
+
+def test_changed_data() -> None:
+    """The program's own backward reads what was changed through `.data`, and is explained so; a
+    name's derivative is that of the function it was computed by."""
+    text = (
+        "import torch\nx = torch.tensor([1.0, 2.0], requires_grad=True)\ny = torch.sigmoid(x)\n"
+        "loss = y.sum()\ny.data.zero_()\nloss.backward()\n"
+    )
+    assert run(Source(text + "print(x.grad)\n", "data.py")).stdout == "tensor([0., 0.])\n"
+    own = derive_source(Source(text, "data.py"), Options(), Request())
+    assert own.error is not None and own.error.code == "E404"
+    function = derive_source(Source(text, "data.py"), Options(), Request(of="loss"))
+    assert [d.text for d in function.derivatives] == ["sigmoid(x) * (1 - sigmoid(x))"]

@@ -113,7 +113,10 @@ class Run(Runner):
         return report
 
     def worded(self, diagnostic: Diagnostic, report: Report) -> Diagnostic:
-        """An error that `--fix` corrects says so."""
+        """An error that `--fix` corrects says so; where a limit ended the program there may be no
+        memory to look for it."""
+        if "E505" <= diagnostic.code <= "E508":
+            return diagnostic
         from dataclasses import replace
         from shlex import quote
 
