@@ -172,9 +172,10 @@ def verdict(spectrum: Spectrum, precision: int, sci: bool = False) -> list[str]:
     def number(value: float) -> str:
         return repr(float(value)) if precision == 17 else format_number(value, precision, sci)
 
-    values = spectrum.values
+    smallest = 0.0 if spectrum.zero and not spectrum.negative else spectrum.values[0]
+    largest = 0.0 if spectrum.zero and not spectrum.positive else spectrum.values[-1]
     counts = f"{spectrum.negative} negative, {spectrum.zero} zero, {spectrum.positive} positive"
-    lines = [f"eigenvalues: min {number(values[0])}, max {number(values[-1])}  ({counts})"]
+    lines = [f"eigenvalues: min {number(smallest)}, max {number(largest)}  ({counts})"]
     norm = number(spectrum.gradient_norm)
     if not spectrum.stationary:
         shapes = {"indefinite": " (saddle)", "positive definite": " (convex here)",
