@@ -104,8 +104,11 @@ def test_many_arguments() -> None:
         ("x = " + "y + " * 110_000, "E108"),
         ("x = [" + "1, " * 50_000, "E101"),
         ("1_" * 200_000, "E110"),
+        ("s = '" + "s" * 500_000 + "'; y = 1 : 2", "E102"),
+        ("s = '" + "9" * 500_000 + "'; y = 5%", "E102"),
+        ("s = '" + "s" * 500_000 + "'; y = x(1, :)", "E102"),
     ],
-    ids=range(15),
+    ids=range(18),
 )
 def test_giant_lines_answer_soon(
     text: str, code: str | None, monkeypatch: pytest.MonkeyPatch

@@ -19,7 +19,7 @@ from ...graph.state import STATE
 from ...source import Source
 from ..syntax import tree as syntax
 
-LONGEST_NAME = 30
+LONGEST_NAME, LONGEST_PART = 30, 200
 UNCLEAR = "E408 truth-tensor-elements"
 
 
@@ -214,7 +214,8 @@ _RAISED = re.compile(r"([^\W\d]\w*) *(?:\^|\*\*) *(-?\d+)(\([^()\n]*\))")
 
 def raised(span: Any) -> str:
     """For a part of `sin^2(x)`, the power of a value, or of `sin^-1(x)`, an inverse."""
-    for found in _RAISED.finditer(span.source.line(span.line)):
+    near = max(span.column - LONGEST_PART, 0), span.column + LONGEST_PART
+    for found in _RAISED.finditer(span.source.line(span.line), *near):
         if found.start() < span.column <= found.end():
             name, power, operand = found.groups()
             inverse = power == "-1" and overloads(f"a{name}")

@@ -186,6 +186,7 @@ _FUNCTION = re.compile(r"(?:function|func|fn|fun|sub) +(\w+\([^()\n]*\))[ {:]*$"
 _RANGE = re.compile(r"\[?([-\w.]+) *: *([-\w.]+)(?: *: *([-\w.]+))?\]?")
 _INDEXED = re.compile(r"(\w+)(\([^()\n]*(?<=[(,\d]) *:(?= *[,)\d])[^()\n]*\))")
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?)%")
+NEAR = 200  # characters around a place in which they are looked for
 
 
 def notation(context: Context) -> AutodiffError | None:
@@ -194,7 +195,7 @@ def notation(context: Context) -> AutodiffError | None:
     line = span.source.line(span.line)
 
     def marked(pattern: re.Pattern[str]) -> re.Match[str] | None:
-        found = pattern.finditer(line)
+        found = pattern.finditer(line, max(span.column - NEAR, 0), span.column + NEAR)
         return next((m for m in found if m.start() < span.column <= m.end() + 1), None)
 
     if last == "%" and (percent := marked(_PERCENT)):
