@@ -147,15 +147,22 @@ _NOT_NEGATIVE = (
 _SAID = {"lr": "learning rate", "eps": "epsilon"}
 
 
-def _check(name: str, options: dict[str, Any]) -> None:
+def numbers(name: str, options: dict[str, Any]) -> dict[str, Any]:
+    """The options that are numbers; E205 for those that are none."""
+    found = {}
     for key in _NOT_NEGATIVE:
         if key not in options:
             continue
         if isinstance(options[key], Tensor) and options[key].node.numel != 1:
             raise fault("E205 tensor-one-element", key=key)
-        value = real(options[key])
-        if not isinstance(value, int | float):
-            raise fault("E205 argument-number", kind_of(value), name=name, argument=key)
+        found[key] = real(options[key])
+        if not isinstance(found[key], int | float):
+            raise fault("E205 argument-number", kind_of(found[key]), name=name, argument=key)
+    return found
+
+
+def _check(name: str, options: dict[str, Any]) -> None:
+    for key, value in numbers(name, options).items():
         if not value >= 0 or (key == "rho" and value > 1):
             help = "0 to 1" if key == "rho" else f"`{key}` is not negative"
             raise fault("E205 invalid-option", _SAID.get(key, key), value, help)

@@ -29,7 +29,7 @@ from ..values.housekeeping import HOUSEKEEPING
 from ..values.operations import items_of, truth
 from ..values.user_classes import Object, UserClass, library_class
 from ..values.values import Handle
-from .optimizer_options import SIGNATURES, options_of
+from .optimizer_options import SIGNATURES, numbers, options_of
 
 
 class _Needed:
@@ -211,7 +211,11 @@ def _step(rule: rules.Rule) -> Callable[..., Any]:
                         raise fault("E205 capturable-on-cpu")
                     state = known.get(tensor, {})
                     g = grad.node
-                    new = rule(tensor.node, F.neg(g) if sign < 0 else g, state, group)
+                    try:
+                        new = rule(tensor.node, F.neg(g) if sign < 0 else g, state, group)
+                    except (TypeError, ValueError):
+                        numbers(self.cls.name, group)
+                        raise
                     if state:
                         states[tensor] = state
                     (tensor.write if recorded else tensor.overwrite)(new)

@@ -33,7 +33,7 @@ from ...suggest import did_you_mean, suggest
 from ..values.dialect import kind_of, private
 from ..values.factories import legacy_dtype, legacy_tensor, make_tensor
 from ..values.functions import call_value
-from ..values.operations import flag, truth
+from ..values.operations import flag, tensors_of, truth
 from ..values.plain_operands import refuse_plain
 from ..values.providers import from_above
 from ..values.subscripts import index
@@ -345,14 +345,12 @@ def _backward(
             if isinstance(gradient, list | tuple)
             else Tensor(F.full((), float(gradient)))
         )
-    if isinstance(inputs, Tensor):
-        inputs = [inputs]
     gradients.backward(
         [tensor],
         [gradient],
         retain_graph=None if retain_graph is None else truth(retain_graph),
         create_graph=truth(create_graph),
-        inputs=inputs,
+        inputs=None if inputs is None else tensors_of(inputs, "inputs"),
     )
 
 

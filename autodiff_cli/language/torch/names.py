@@ -34,19 +34,9 @@ from ..values.factories import (
     parameter,
 )
 from ..values.functions import decorated
-from ..values.operations import items_of, truth
+from ..values.operations import items_of, tensors_of, truth
 from ..values.tensor_memory import as_strided
 from ..values.values import Builtin, GradMode, Size, TypeName, builtins_of
-
-
-def _tensors(value: Any, what: str) -> list[Tensor]:
-    edge = getattr(value, "name", "") == "GradientEdge"
-    values = [value] if isinstance(value, Tensor) or edge else items_of(value)
-    values = [getattr(item, "tensor", item) for item in values]  # of a place in the graph
-    for item in values:
-        if not isinstance(item, Tensor):
-            raise fault("E208 what-tensors", kind_of(item), what=what)
-    return values
 
 
 def _seeds(value: Any, count: int) -> list[Tensor | None]:
@@ -72,7 +62,7 @@ def _grad(
     is_grads_batched: Any = False,
     materialize_grads: Any = False,
 ) -> Any:
-    outs = _tensors(outputs, "outputs")
+    outs = tensors_of(outputs, "outputs")
     if isinstance(inputs, list | tuple) and not inputs:
         raise fault("E205 grad-needs-least-input")
     materialize = truth(materialize_grads)
@@ -84,7 +74,7 @@ def _grad(
         from ...autograd.transforms.functions import batched_grad as grad
     return grad(
         outs,
-        _tensors(inputs, "inputs"),
+        tensors_of(inputs, "inputs"),
         _seeds(grad_outputs, len(outs)),
         retain_graph=None if retain_graph is None else truth(retain_graph),
         create_graph=truth(create_graph),
@@ -101,13 +91,13 @@ def _backward(
     grad_variables: Any = None,
     inputs: Any = None,
 ) -> None:
-    outs = _tensors(tensors, "tensors")
+    outs = tensors_of(tensors, "tensors")
     gradients.backward(
         outs,
         _seeds(grad_tensors, len(outs)),
         retain_graph=None if retain_graph is None else truth(retain_graph),
         create_graph=truth(create_graph),
-        inputs=None if inputs is None else _tensors(inputs, "inputs"),
+        inputs=None if inputs is None else tensors_of(inputs, "inputs"),
     )
 
 

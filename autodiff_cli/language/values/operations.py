@@ -473,3 +473,14 @@ def pairs_of(values: Any) -> dict[Any, Any]:
             raise ValueError(f"dictionary update sequence {element}; 2 is required")
         found[parts[0]] = parts[1]
     return found
+
+
+def tensors_of(value: Any, what: str) -> list[Tensor]:
+    """The tensors that a function of `torch.autograd` is given as `what`."""
+    edge = getattr(value, "name", "") == "GradientEdge"
+    values = [value] if isinstance(value, Tensor) or edge else items_of(value)
+    values = [getattr(item, "tensor", item) for item in values]  # of a place in the graph
+    for item in values:
+        if not isinstance(item, Tensor):
+            raise fault("E208 what-tensors", kind_of(item), what=what)
+    return values
