@@ -147,7 +147,7 @@ _NOT_NEGATIVE = (
 _SAID = {"lr": "learning rate", "eps": "epsilon"}
 
 
-def numbers(name: str, options: dict[str, Any]) -> dict[str, Any]:
+def number_options(name: str, options: dict[str, Any]) -> dict[str, Any]:
     """The options that are numbers; E205 for those that are none."""
     found = {}
     for key in _NOT_NEGATIVE:
@@ -162,7 +162,7 @@ def numbers(name: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check(name: str, options: dict[str, Any]) -> None:
-    for key, value in numbers(name, options).items():
+    for key, value in number_options(name, options).items():
         if not value >= 0 or (key == "rho" and value > 1):
             help = "0 to 1" if key == "rho" else f"`{key}` is not negative"
             raise fault("E205 invalid-option", _SAID.get(key, key), value, help)

@@ -29,7 +29,7 @@ from ..values.housekeeping import HOUSEKEEPING
 from ..values.operations import items_of, truth
 from ..values.user_classes import Object, UserClass, library_class
 from ..values.values import Handle
-from .optimizer_options import SIGNATURES, numbers, options_of
+from .optimizer_options import SIGNATURES, number_options, options_of
 
 
 class _Needed:
@@ -214,7 +214,7 @@ def _step(rule: rules.Rule) -> Callable[..., Any]:
                     try:
                         new = rule(tensor.node, F.neg(g) if sign < 0 else g, state, group)
                     except (TypeError, ValueError):
-                        numbers(self.cls.name, group)
+                        number_options(self.cls.name, group)
                         raise
                     if state:
                         states[tensor] = state
