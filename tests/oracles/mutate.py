@@ -413,6 +413,12 @@ class Trial:
         return found
 
 
+def spent() -> float:
+    """Seconds of the processor that this process and those it waited for have used; unlike those
+    of a clock they do not depend on what else the machine does."""
+    return sum(os.times()[:4])
+
+
 def allowed(seconds: float) -> float:
     """How long a test may take that took so long; the machine may be busy."""
     return 30 + 20 * seconds
@@ -469,11 +475,11 @@ class Runner:
         def work(allow: Callable[[float], None]) -> str:
             self.switch.active = number
             self.built.configuration(number)
-            until = time.monotonic() + OPTIONS.seconds
+            until = spent() + OPTIONS.seconds
 
             def before(item: Any) -> bool:
                 allow(allowed(self.reach.seconds[item.nodeid]))
-                return bool(self.failed) or time.monotonic() > until
+                return bool(self.failed) or spent() > until
 
             run(items, before)
             return self.failed[0] if self.failed else ""
@@ -535,11 +541,11 @@ class Alone:
         self.done.update(item.nodeid for item in items)
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        until = time.monotonic() + OPTIONS.seconds  # importing and collecting are no trial
+        until = spent() + OPTIONS.seconds  # importing and collecting are no trial
 
         def before(item: Any) -> bool:
             self.allow(allowed(self.reach.seconds[item.nodeid]))
-            return bool(self.failed) or time.monotonic() > until
+            return bool(self.failed) or spent() > until
 
         run(session.items, before)
         return True
@@ -591,7 +597,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", default="", help="files whose name matches")
     parser.add_argument("--unreached", action="store_true", help="what no test comes by")
     parser.add_argument("--tests", nargs="*", default=[], help="instead of the whole suite")
-    parser.add_argument("--seconds", type=float, default=1e9, help="for each mutant, at most")
+    parser.add_argument(
+        "--seconds", type=float, default=1e9, help="of the processor for each mutant, at most"
+    )
     parser.add_argument("--late", action="store_true", help="only what imports do not evaluate")
     parser.add_argument("--workers", type=int, default=2, help="processes at a time")
     parser.add_argument("--reach", type=Path, help="a recording of another state of the tests")
