@@ -24,6 +24,9 @@ from autodiff_cli.graph.state import STATE
 from autodiff_cli.language.python import loading
 from autodiff_cli.language.python.array_files import read_npy
 from autodiff_cli.language.python.loading import READ, files, load, read_array
+from autodiff_cli.language.python.text_files import _csv_error
+
+from ..said import compare
 
 ARRAY = np.arange(6.0).reshape(2, 3)
 
@@ -78,10 +81,24 @@ def archive(*members: tuple[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> 
     return out.getvalue()
 
 
+TOLD: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def words(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What failures say is compared with what is recorded."""
+    TOLD.clear()
+    yield
+    if TOLD:
+        compare(request, TOLD)
+
+
 def failure(call: Callable[[], Any]) -> AutodiffError:
     with pytest.raises(AutodiffError) as caught:
         call()
     assert caught.value.diagnostic.helps
+    words = caught.value.message.partition(" archive: [Errno")[0]  # Python's own differ
+    TOLD.extend((f"{caught.value.code} {words}", *caught.value.diagnostic.helps))
     return caught.value
 
 
@@ -384,6 +401,11 @@ def test_wrong_paths_are_explained(folder: Path, code: str, name: Any) -> None:
     assert error.code == code, error
     assert "4242" not in str(error)
     assert error.diagnostic.message.isprintable()
+
+
+def test_words_of_numpy_that_are_not_known() -> None:
+    error = _csv_error("x.csv", "delimiter cannot be quote", False)
+    assert error.message == "`x.csv` is no table of numbers: delimiter cannot be quote"
 
 
 def test_devices_are_refused_even_where_allowed(folder: Path) -> None:

@@ -15,6 +15,7 @@ from autodiff_cli.checks.deadline import deadline
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.language.program.running import Program
 from autodiff_cli.language.replay import replay_driver
+from autodiff_cli.language.values.housekeeping import HOUSEKEEPING
 from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
 from tests.pace import PATIENCE
@@ -104,6 +105,37 @@ def test_the_limit_on_steps_holds(name: str, most: int) -> None:
     assert reports[0].error is not None
     assert reports[0].error.code == "E506"
     compare(*reports)
+
+
+COUNTED = """\
+import torch
+x = torch.tensor([[0.5, -1.0], [2.0, 0.25], [-0.75, 1.5]])
+w = torch.ones(2, requires_grad=True)
+def f(a):
+    return a * a
+for i in range(12):
+    k = sum([j for j in range(2)])
+    for j in range(2):
+        loss = f(x @ w).mean() * k
+    loss.backward()
+    with torch.no_grad():
+        w -= 1e-3 * w.grad
+    w.grad = None
+"""
+
+
+def test_every_limit_on_steps_is_met_where_it_is_without_replays(replayed: list[int]) -> None:
+    """Twelve steps of nine: of the loop, its comprehension, a sum, two calls in a loop within."""
+    for most in (*range(0, 12 * 9, 4), 12 * 9 - 1, 12 * 9):
+        reports = []
+        for replays in (True, False):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(HOUSEKEEPING, "replays", replays)
+                options = Options(backward=False, max_steps=most)
+                reports.append(run(Source(COUNTED, "program.py"), options))
+        assert (reports[0].error is None) is (most == 12 * 9)
+        compare(*reports)
+    assert len(replayed) > 50
 
 
 def test_the_limit_on_memory_holds() -> None:

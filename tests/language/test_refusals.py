@@ -12,7 +12,7 @@ from autodiff_cli.language.values.exceptions import kinds
 from autodiff_cli.session import run
 from autodiff_cli.source import Source
 from tests.oracles.refusals import program
-from tests.oracles.words import said, words, wrong
+from tests.oracles.words import edges, told, words, wrong
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "refusals.json"
 WORDS = words()
@@ -24,7 +24,8 @@ NOT_CAUGHT = {"E202", "E203"}
     "case", json.loads(FIXTURE.read_text("utf-8")), ids=lambda case: case["source"]
 )
 def test_refused(case: dict[str, Any]) -> None:
-    error = run(Source(program(case["source"]), "refused.py")).error
+    report = run(Source(program(case["source"]), "refused.py"))
+    error = report.error
     assert error is not None
     assert error.span is not None
     assert error.span.line == case["line"]
@@ -34,14 +35,18 @@ def test_refused(case: dict[str, Any]) -> None:
         assert error.code in NOT_CAUGHT or case["type"] in [cls.name for cls in kinds(error)]
     assert error.diagnostic.helps
     assert all(error.diagnostic.helps)
-    assert said(error) == WORDS.get(case["source"], said(error))
+    assert told(report) == WORDS[case["source"]]
 
 
-@pytest.mark.parametrize("text", [text for _, text in wrong()])
+@pytest.mark.parametrize("text", list(wrong()))
 def test_word_for_word(text: str) -> None:
-    error = run(Source(text, "wrong.expr")).error
-    assert error is not None
-    assert said(error) == WORDS.get(text)
+    assert told(run(Source(text, "wrong.expr"))) == WORDS[text]
+
+
+def test_what_is_said_at_the_edges_of_domains() -> None:
+    found = {text: told(run(Source(text, "wrong.expr"))) for text in edges()}
+    assert found == {text: WORDS[text] for text in found}
+    assert sum(map(bool, found.values())) > 60
 
 
 CLASSES = {

@@ -444,11 +444,14 @@ class Runner:
             items.pop(name, None)
         jobs = []
         for mutant in self.mutants:
-            mine = [items[name] for name in self.reach.by(*mutant["blocks"]) if name in items]
+            mine = [name for name in self.reach.by(*mutant["blocks"]) if name in items]
             mutant["tests"] = len(mine)
             mutant["verdict"] = "not reached"
             if mine:
-                jobs.append((mutant, self._tried(mutant["number"], mine)))
+                # What a module makes when a test first needs it shows in those that come later.
+                mine = list(dict.fromkeys(mine + self.reach.by(*mutant["module"])))
+                given = [items[name] for name in mine if name in items]
+                jobs.append((mutant, self._tried(mutant["number"], given)))
             else:
                 say(mutant)
         several(jobs)

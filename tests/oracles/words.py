@@ -1,5 +1,6 @@
 """Records what the command says, word for word, of the programs of `refusals.txt`, of
-`fixtures/wrong_programs.txt` and of `native_errors.txt`.
+`fixtures/wrong_programs.txt`, of `native_errors.txt` (errors and warnings), and of those that leave
+the domain of an operation.
 
 Run it with `python -m tests.oracles.words` after a message was changed on purpose, and read what
 differs: these are the words that users see.
@@ -13,9 +14,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from autodiff_cli.errors import AutodiffError
+from autodiff_cli.errors import AutodiffError, Diagnostic
+from autodiff_cli.language.errors.domains import DOMAINS, OVERFLOW
 from autodiff_cli.render.diagnostics import render
-from autodiff_cli.session import run
+from autodiff_cli.session import Report, run
 from autodiff_cli.source import Source
 from tests.oracles.refusals import lines, program
 
@@ -33,9 +35,40 @@ NEWER = {
 }
 
 
+# Operations at the edge of their domain: alone, in a product, of parts, behind something.
+EDGES = (
+    "x = [{}, {}]\nloss = sum({}(x))\n",
+    "x = [{}, {}]\ny = x * 1\nz = y.{}() * y\nloss = sum(z * 0)\n",
+    "x = [[{}, {}]]\nloss = torch.{}(x[0, 0] * 1) / x[0, 1]\n",
+    "x = [{}, {}]\nloss = sum({}(x.double() * 1) - 1 / x)\n",
+)
+
+
 def said(error: AutodiffError) -> str:
     """All that is said of an error."""
-    return same_words(render(error.diagnostic, "full", False, 100, unicode=False))
+    return _rendered(error.diagnostic)
+
+
+def _rendered(diagnostic: Diagnostic) -> str:
+    return same_words(render(diagnostic, "full", False, 100, unicode=False))
+
+
+def told(report: Report) -> str:
+    """All that is said of a run: its error and its warnings."""
+    found = [] if report.error is None else [report.error.diagnostic]
+    return "\n".join(map(_rendered, (*found, *report.warnings)))
+
+
+def edges() -> list[str]:
+    """Programs that leave the domain of an operation, or stand at its edge."""
+    found = []
+    bounds = {name: {d.low, d.high} - {None} for name, d in DOMAINS.items()}
+    bounds |= {name: {*sizes} for name, sizes in OVERFLOW.items()}
+    for name, values in bounds.items():
+        for bound in sorted(v for v in values if v is not None):
+            for form, at in zip(EDGES, (bound, bound - 1.5, bound + 1.5, bound), strict=True):
+                found.append(form.format(at, 0.25, name))
+    return found
 
 
 def same_words(text: str) -> str:
@@ -45,11 +78,10 @@ def same_words(text: str) -> str:
     return text
 
 
-def wrong() -> Iterator[tuple[str, str]]:
-    """Native programs that fail: their texts, also as keys."""
+def wrong() -> Iterator[str]:
+    """Native programs that fail, or are warned of."""
     for path in (FIXTURES / "wrong_programs.txt", NATIVE):
-        for text in path.read_text("utf-8").split("=====\n"):
-            yield text, text
+        yield from path.read_text("utf-8").split("=====\n")
 
 
 def words() -> dict[str, str]:
@@ -63,12 +95,13 @@ def main() -> None:
     known = words() if FIXTURE.exists() else {}
     found = {}
     cases = [(line, program(line), "refused.py") for line in lines()]
-    for key, text, name in (*cases, *((k, t, "wrong.expr") for k, t in wrong())):
-        error = run(Source(text, name)).error
-        if error is None:
+    cases += [(text, text, "wrong.expr") for text in (*wrong(), *edges())]
+    for key, text, name in cases:
+        found[key] = told(run(Source(text, name)))
+        if not found[key] and name == "refused.py":
             print("not refused:", key)
+            del found[key]
             continue
-        found[key] = said(error)
         if known.get(key, found[key]) != found[key]:
             print(f"--- {known[key]}\n+++ {found[key]}")
     with gzip.GzipFile(FIXTURE, "wb", mtime=0) as file:

@@ -118,7 +118,7 @@ class Columns:
     def get_item(self, key: Any) -> Any:
         from .names import MEMBERS
 
-        stack = MEMBERS["column_stack"]
+        stack = MEMBERS.get("column_stack")
         return call_value(stack, [list(key) if isinstance(key, tuple) else [key]], {})
 
 

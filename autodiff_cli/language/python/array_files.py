@@ -46,8 +46,7 @@ class _Npy:
             extent *= max(length, 1)
         need = count * dtype.itemsize
         if len(shape) > MAX_DIMS or extent >= 1 << 62:
-            more = f", {need} bytes" if need < 1 << 80 else ""
-            raise self.wrong(f"claims the impossible shape {str(shape)[:80]}", more)
+            raise self.wrong(f"claims the impossible shape {str(shape)[:80]}")
         if need > size - used:
             promised = f"its header promises shape {shape} of {dtype.name}, {need} bytes"
             raise self.wrong("is cut off", f": {promised}, but {max(size - used, 0)} follow")

@@ -203,12 +203,9 @@ def _opened(text: str, path: str) -> IO[bytes]:
     """A regular file, open for reading; never waits for a pipe or a device."""
     try:
         _refuse_special(text, os.stat(path).st_mode)
-        flags = (
-            os.O_RDONLY
-            | getattr(os, "O_NONBLOCK", 0)
-            | getattr(os, "O_NOFOLLOW", 0)
-            | getattr(os, "O_BINARY", 0)
-        )
+        flags = os.O_RDONLY
+        for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_BINARY"):  # no system has all of them
+            flags |= getattr(os, name, 0)
         descriptor = os.open(path, flags)
         _refuse_special(text, os.fstat(descriptor).st_mode)
         return os.fdopen(descriptor, "rb")

@@ -20,7 +20,7 @@ from ...graph.op import value_of
 from ...graph.state import STATE, packs
 from ...graph.symbolic_numbers import layout
 from ..runtime.replay_gate import CONTINUE, Assign, Body, Repeated
-from ..values.housekeeping import HOUSEKEEPING, MOST_MADE
+from ..values.housekeeping import HOUSEKEEPING
 from ..values.iterators import Lazy
 from ..values.user_classes import Object
 from ..values.values import Builtin, Scope
@@ -145,8 +145,7 @@ class Run:
                     self._record(item)
                 if self.replay is not None:
                     if self.replay.step(item):
-                        if not STATE.steps & 31 or STATE.made > MOST_MADE:
-                            HOUSEKEEPING.after_step(self.scope)
+                        HOUSEKEEPING.after_step(self.scope)
                         continue
                     self._settle()
                     self.left += 1
@@ -169,8 +168,7 @@ class Run:
         signal = self.body(self.scope)
         if signal is not None and signal is not CONTINUE:
             self.signal = signal
-        if not STATE.steps & 31 or STATE.made > MOST_MADE:
-            HOUSEKEEPING.after_step(self.scope)
+        HOUSEKEEPING.after_step(self.scope)
 
     def _settle(self) -> None:
         """Let everything be as the last replayed step leaves it."""

@@ -321,7 +321,8 @@ def _complaint(
         words = str(error)
         words = words[words.find("() ") + 3 :] if "() " in words else words
         words = words.replace("positional argument", "argument") or type(error).__name__
-        words = f"{' ' if isinstance(error, TypeError) else ': '}{words}"
+        kind = isinstance(error, TypeError)
+        words = f" {words.removeprefix(f'{name} ')}" if kind else f": {words}"
     failure = fail(code, f"`{name}`{words}", help=help)
     failure.facts = facts
     return failure

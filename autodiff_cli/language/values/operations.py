@@ -360,8 +360,6 @@ def truth(value: Any) -> bool:
         if STATE.batching and not known(value.node):
             raise fault("E203 vmap-condition")
         return bool(value.item())
-    if not isinstance(value, Instance):
-        return bool(value)
     try:
         return bool(value)
     except (TypeError, ValueError) as error:

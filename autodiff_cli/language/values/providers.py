@@ -5,7 +5,7 @@ Paths are dotted, without `torch.` in front: `relu`, `nn.Linear`, `np.sin`, `mat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -68,21 +68,15 @@ def paths_below(prefix: str) -> Iterator[str]:
             yield from (path for path in paths if path.startswith(prefix))
 
 
-class Names(Mapping[str, Any]):
+class Names:
     """A table whose values are made, or their modules loaded, when they are asked for."""
 
     def __init__(self, keys: Any, give: Any):
         self.keys_of, self.give = keys, give
 
-    def get(self, key: str, default: Any = None) -> Any:
+    def get(self, key: str) -> Any:
         """The value of a key, None when there is none."""
-        return self.give(key)
-
-    def __getitem__(self, key: str) -> Any:
         return self.give(key)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.keys_of())
-
-    def __len__(self) -> int:
-        return len(self.keys_of())
