@@ -231,11 +231,6 @@ def _as(dtype: str) -> Callable[[Module], Module]:
     return run
 
 
-def _cuda(self: Module, device: Any = None) -> Module:
-    check_device("cuda")
-    return self
-
-
 METHODS: dict[str, Callable[..., Any]] = {
     "state_dict": _state_dict,
     "load_state_dict": _load_state_dict,
@@ -244,6 +239,6 @@ METHODS: dict[str, Callable[..., Any]] = {
     "double": _as("float64"),
     "float": _as("float32"),
     "half": _as("float16"),
-    "cuda": _cuda,
+    "cuda": lambda self, device=None: check_device("cuda"),
     "to_empty": lambda self, *, device, recurse=True: _to(self, device),
 }

@@ -18,7 +18,7 @@ from ...autograd.reverse import Pass
 from ...autograd.storage import mark_overwritten, renewed
 from ...autograd.tensor import AccumulateGrad, Tensor
 from ...autograd.views import NO_STEPS
-from ...graph.node import FREED, Node
+from ...graph.node import Node
 from ...graph.op import LEAF, constant
 from ...graph.state import STATE
 from ...graph.symbolic_numbers import Unread, Varying
@@ -150,7 +150,6 @@ class Changes:
         for mine, its in zip(self.places, other.places, strict=True):
             mine.update(its)
         self.grown.update(other.grown)
-        self.rebound |= other.rebound
         for tensor, value in other.shown.items():
             self.shown[tensor] = value or self.shown.get(tensor, False)
 
@@ -366,9 +365,7 @@ class Held:
             node = node.body
 
     def _fields(self, value: Any) -> None:
-        if value is None or value is FREED or id(value) in self.objects:
-            return
-        fields = _fields(value)
+        fields = _fields(value)  # none of None and of what is freed
         if isinstance(value, Tensor) and value.storage is not None:
             del fields["storage"]
         for field in fields.values():

@@ -465,10 +465,13 @@ def pairs_of(values: Any) -> dict[Any, Any]:
         return values
     found: dict[Any, Any] = {}
     for place, pair in enumerate(iterate(values)):
-        parts = items_of(pair)
+        told = f"dictionary update sequence element #{place}"
+        try:
+            parts = items_of(pair)
+        except AutodiffError:
+            raise TypeError(f"cannot convert {told} to a sequence") from None
         if len(parts) != 2:
-            element = f"element #{place} has length {len(parts)}"
-            raise ValueError(f"dictionary update sequence {element}; 2 is required")
+            raise ValueError(f"{told} has length {len(parts)}; 2 is required")
         found[parts[0]] = parts[1]
     return found
 
