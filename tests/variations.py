@@ -74,6 +74,35 @@ def _others(value: Any) -> Iterator[Any]:
         yield tuple(v + 1 for v in value)
 
 
+# Values for an argument that is missing unless given, by its annotation.
+_MISSING: dict[str, tuple[Any, ...]] = {
+    "Dtype": (np.dtype("float32"), np.dtype("float16"), np.dtype("int64"), np.dtype("bool")),
+    "Dim": (0, -1, 1, 5),
+    "Ints": (0, -1, (0,), (1, 0), (2,), 5),
+    "Dims": (0, -1, (0,), (1, 0), (), 5),
+    "AllDims": (0, -1, (0,), (1, 0), (), 5),
+    "Scalar": (0.5, -1, 2.0, 0, float("nan")),
+    "float": (0.5, -1.0, 2.0, 0.0, float("nan")),
+    "Floats": (0.5, 2.0, (2.0,), (1.5, 2.0), 0.0),
+    "int": (0, 1, 2, -1, 7),
+    "bool": (True, False),
+    "Flag": (True, False),
+}
+
+
+def _of_default(param: Any) -> Iterator[Any]:
+    """Values for an argument that a sample leaves out."""
+    default = param.default
+    if default is None:
+        yield from _MISSING.get(param.annotation, ())
+    elif isinstance(default, np.dtype):
+        yield from _MISSING["Dtype"]
+    else:
+        yield from _others(default)
+        if param.annotation == "Ints" and type(default) is int:
+            yield from ((default + 1,), (default, default + 1), (default + 1, default, default))
+
+
 def variations(case: Case) -> dict[str, Variation]:
     """Changes of a sample by label."""
     found: dict[str, Variation] = {}
@@ -116,11 +145,12 @@ def _variations(case: Case) -> Iterator[Variation]:
     for name, value in case.sample.kwargs.items():
         for other in _others(value) if not isinstance(value, T) else ():
             yield Variation(f"{name}={other!r}", own, {name: other})
-    if case.number == 0:
-        for param in case.op.params:
-            if param.name not in given and param.default is not REQUIRED and not param.variadic:
-                for other in _others(param.default):
-                    yield Variation(f"{param.name}={other!r}", own, {param.name: other})
+    for param in case.op.params:
+        if param.name in given or param.default is REQUIRED or param.variadic:
+            continue
+        if case.number == 0 or isinstance(param.default, bool):
+            for other in _of_default(param):
+                yield Variation(f"{param.name}={other!r}", own, {param.name: other})
 
 
 def _key(place: str) -> Any:

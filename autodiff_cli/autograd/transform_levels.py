@@ -39,7 +39,7 @@ LEVEL.vjp_rule = lambda g, out, input, opened: (g,)
 LEVEL.strides_rule = same_strides
 LEVEL.grad_fn = "AliasBackward0"
 LEVEL.method = False
-LEVEL.counterpart = lambda input: input
+LEVEL.counterpart = lambda input, opened: input
 LEVEL.numpy = "input"
 
 

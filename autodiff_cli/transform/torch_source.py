@@ -19,7 +19,7 @@ from ..graph.kinds import Kind
 from ..graph.node import Node
 from ..graph.op import Op, value_of
 from ..graph.registry import OPS
-from ..graph.state import STATE
+from ..graph.state import STATE, grad_mode
 from ..graph.walk import bottom_up
 from ..ops import load_all
 
@@ -197,7 +197,8 @@ class TorchSource(GraphSource):
         if op is ops.CAST:
             return Call(METHOD + "to", thing.args, {})
         if callable(own):
-            return Call("", (own(*thing.args),), {})
+            with grad_mode(True):  # `_cut` looks at whether a step was recorded
+                return Call("", (own(*thing.args),), {})
         if path_of(op):
             return _as_signed(op, thing.args)
         if thing.body is not None:

@@ -227,6 +227,16 @@ WRITTEN_IN_PLACE = {
     "pools": "sum(avg_pool1d(N, 2) ** 2) + sum(interpolate(I, size=(2, 5), mode='bilinear') ** 2)",
 }
 
+# Gradients as parts of a loss, forward mode through views that were written to.
+TRANSFORMED = """import torch
+x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], requires_grad=True)
+def f(v):
+    return (v[:, ::2] ** 3).sum() + (v.select_scatter(v[:, 0] * 2, 1, 1) ** 2).sum()
+_, along = torch.func.jvp(f, (x,), (torch.ones(2, 3),))
+slopes = torch.func.grad(f)(x)
+(along * 2 + (slopes ** 2).sum()).backward()
+"""
+
 # Losses as one writes them, which overflow at 1000: the loss in SciPy's words, and its gradient.
 STABLE = {
     "log(sum(exp(z)))": (lambda z: logsumexp(z), lambda z: softmax(z)),
@@ -300,6 +310,7 @@ def written(to: str) -> dict[str, str]:
             f"z = [1000, -999, 1001.5]; loss = {loss}",
             "a.expr",
         )
+    texts["transformed"] = TRANSFORMED, "program.py"
     texts["split"] = "x = [1, 2, 3]; p, q = split(x, [1, 2]); loss = sum(p * q**2)", "a.expr"
     for case in BACKWARD:
         texts[case["id"].replace(" ", "-")] = case["source"], "program.py"
@@ -374,7 +385,15 @@ def test_what_has_no_loss_is_said() -> None:
 
 
 def test_what_jax_cannot_do_is_named() -> None:
-    for loss in ("sum(linalg.pinv(outer(x, x), hermitian=True))", "sum(polygamma(1, -x / 7))"):
+    for loss in (
+        "sum(linalg.pinv(outer(x, x), hermitian=True))",
+        "sum(polygamma(1, -x / 7))",
+        "sum(linalg.solve_triangular(diag_embed(x)[None], x[:, None], upper=True))",
+        "sum(linalg.lstsq(diag_embed(x)[None], x[None, :, None])[0])",
+        "scatter_reduce(x[0], 0, tensor(0), x[1], 'sum')",
+        "sum(diagonal_scatter(outer(x, x).repeat(6, 6), x.repeat(6)))",
+        "sum(interpolate(x.repeat(7)[None, None], size=13, mode='linear'))",
+    ):
         error = exported(f"x = [3, 1, 2]; loss = {loss}", "jax", "a.expr").error
         assert error is not None and "cannot be written in JAX" in error.message
 

@@ -22,35 +22,39 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..ops.test_variations import FIXTURE, close, found_here, loosely
+from ..ops.test_variations import FIXED, FIXTURE, close, found_here, loosely
 from ..ops.test_variations import recorded as known
-from ..table import SIGN_FREE, Case
+from ..table import SIGN_FREE, Case, specs
 from ..variations import Variation, arguments, by_op, described, summed, variations, weights
 from .ops import converted, functions_of, parts
 
 warnings.filterwarnings("ignore")
 
 
-def form_of(case: Case) -> Callable[..., Any] | None:
-    """The first form that takes the sample."""
-    for function in functions_of(case.op):
-        try:
-            recorded(case, variations(case)["as it is"], function)
-        except Exception:
-            continue
-        return function
+def form_of(case: Case) -> tuple[Callable[..., Any], list[str]] | None:
+    """The first form that takes the sample, and which floats must not require grad for it: none,
+    or those that have no slope in the table either."""
+    for fixed in ([], [place for place, spec in specs(case) if not spec.grad]):
+        for function in functions_of(case.op):
+            try:
+                recorded(case, variations(case)["as it is"], function, fixed)
+            except Exception:
+                continue
+            return function, fixed
     return None
 
 
-def recorded(case: Case, variation: Variation, function: Callable[..., Any]) -> list[Any]:
+def recorded(
+    case: Case, variation: Variation, function: Callable[..., Any], fixed: list[str]
+) -> list[Any]:
     """What a call gives."""
     torch.set_default_dtype(torch.float64)
     leaves = {
         place: torch.from_numpy(np.array(array, order="K"))
         for place, array in variation.arrays.items()
     }
-    for leaf in leaves.values():
-        leaf.requires_grad_(leaf.is_floating_point())
+    for place, leaf in leaves.items():
+        leaf.requires_grad_(leaf.is_floating_point() and place not in fixed)
     args, kwargs = arguments(case, variation, leaves)
     results = parts(
         function(*[converted(a) for a in args], **{k: converted(v) for k, v in kwargs.items()})
@@ -76,17 +80,19 @@ def recorded(case: Case, variation: Variation, function: Callable[..., Any]) -> 
     return found
 
 
-def compared(case: Case, function: Callable[..., Any], done: int, out: Any) -> None:
+def compared(
+    case: Case, function: Callable[..., Any], fixed: list[str], done: int, out: Any
+) -> None:
     """Write a line for each variation from one on: its label, what PyTorch gives (the class of its
     error and our name of it), whether it is given here, and what else there is to say."""
     for variation in list(variations(case).values())[done:]:
         words = ""
         try:
-            wanted: Any = recorded(case, variation, function)
+            wanted: Any = recorded(case, variation, function, fixed)
         except Exception as error:
             wanted, words = type(error).__name__, str(error).split("\n")[0][:80]
         try:
-            found = found_here(case, variation)
+            found = found_here(case, variation, fixed)
         except Exception as error:
             found = ["E900", type(error).__name__, str(error)]
         same = close(found, wanted)
@@ -100,14 +106,14 @@ def compared(case: Case, function: Callable[..., Any], done: int, out: Any) -> N
         out.flush()
 
 
-def rows_of(case: Case, function: Callable[..., Any]) -> Iterator[list[Any]]:
+def rows_of(case: Case, function: Callable[..., Any], fixed: list[str]) -> Iterator[list[Any]]:
     """What a process of its own writes; where PyTorch ends it, another one goes on behind."""
     done, many = 0, len(variations(case))
     while done < many:
         with tempfile.NamedTemporaryFile("w+") as out:
             if (child := os.fork()) == 0:
                 signal.alarm(60)
-                compared(case, function, done, out)
+                compared(case, function, fixed, done, out)
                 os._exit(0)
             os.waitpid(child, 0)
             rows = [json.loads(line) for line in Path(out.name).read_text().splitlines()]
@@ -123,11 +129,11 @@ def main() -> None:
     torch.set_num_threads(1)
     for key, cases in by_op().items():
         for case in cases if not only or key in only else ():
-            if (function := form_of(case)) is None:
+            if (form := form_of(case)) is None:
                 print("no form:", case.name)
                 continue
-            stored[case.name] = {}
-            for label, wanted, same, words in rows_of(case, function):
+            stored[case.name] = {FIXED: form[1]} if form[1] else {}
+            for label, wanted, same, words in rows_of(case, *form):
                 counts["same" if same else "errors" if type(wanted) is str else "values"] += 1
                 if same:
                     stored[case.name][label] = wanted

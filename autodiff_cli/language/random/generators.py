@@ -108,6 +108,13 @@ def stream_of(generator: Any) -> Generator:
     raise fault("E205 generator-torch-generator", kind_of(generator))
 
 
+def _seeded(generator: RandomGenerator, seed: Any) -> RandomGenerator:
+    """`generator.manual_seed(seed)`, which unlike `torch.manual_seed` makes no int of a seed."""
+    if seed is None or isinstance(seed, bool | float | str | list | tuple):
+        raise fault("E205 seed-of-generator", type(seed).__name__)
+    return _manual_seed(generator, seed)
+
+
 def _manual_seed(generator: RandomGenerator, seed: Any) -> RandomGenerator:
     generator.stream.manual_seed(_seed_number(seed))
     return generator
@@ -162,7 +169,7 @@ def _decoded(data: bytes) -> GeneratorState:
 
 
 _METHODS: dict[str, Callable[..., Any]] = {
-    "manual_seed": _manual_seed,
+    "manual_seed": _seeded,
     "seed": lambda generator: generator.stream.seed(),
     "initial_seed": lambda generator: generator.stream.initial_seed(),
     "get_state": _get_state,

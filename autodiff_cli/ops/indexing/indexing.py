@@ -24,7 +24,7 @@ from ...graph.declare import (
 from ...graph.dtypes import BOOL, INT64, UINT8
 from ...graph.node import Node
 from ...graph.op import cast, constant, decisive, known, value_of
-from ...graph.params import BindError, node_of, shown, to_int, to_tensor, type_name
+from ...graph.params import node_of, shown, to_tensor, type_name
 from ...graph.registry import F
 from ...graph.registry import op as op_of
 from ...graph.samples import Bad, S, bools, ints, t
@@ -270,25 +270,15 @@ def _item(item: Any) -> Any:
             return F.ne(node, 0)  # a mask, as long as PyTorch has it
         return node if kind != "f" else constant(np.zeros(node.shape, INT64))
     if kind == "f":
-        try:
-            return to_int(node)
-        except BindError:
-            raise fault("E305 cannot-index-number", node, value_of(node).item()) from None
+        raise fault("E305 cannot-index-number", node, value_of(node).item())
     if kind != "b" and not known(node):
         return node
     value = value_of(node)
     return taken_out(node, bool(value) if kind == "b" else int(value))
 
 
-def _bound(value: Any) -> int | None:
-    if value is None:
-        return None
-    if type(value) is int:
-        return max(-(1 << 62), min(value, 1 << 62))
-    try:
-        return to_int(value)
-    except BindError as error:
-        raise fault("E305 slice-bound-error", error) from None
+def _bound(value: int | None) -> int | None:
+    return None if value is None else max(-(1 << 62), min(value, 1 << 62))
 
 
 def _as_integers(item: Node, node: Node, dim: int) -> tuple[Node, ...]:

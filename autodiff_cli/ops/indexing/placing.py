@@ -5,7 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import fault
-from ...graph.declare import Any, Dim, Mask, OptionalTensors, Tensor, camel, function, movement
+from ...graph.declare import (
+    Any,
+    Dim,
+    Mask,
+    OptionalTensors,
+    Tensor,
+    Tensors,
+    camel,
+    function,
+    movement,
+)
 from ...graph.dtypes import BOOL
 from ...graph.node import Node
 from ...graph.op import cast, number, value_of
@@ -89,18 +99,15 @@ def _(g, out, input, indices, values, accumulate):
     ],
     errors=[Bad("E302", t(3), (ints(2),), t(3)), Bad("E305", t(3), (ints(values=[3]),), t())],
 )
-def index_put(input: Tensor, indices: OptionalTensors, values: Tensor, accumulate: bool = False):
+def index_put(input: Tensor, indices: Tensors, values: Tensor, accumulate: bool = False):
     """`input` with values at indices: integer tensors, or bool masks; `accumulate` adds them up."""
-    given = [index for index in indices if index is not None]
-    filled = values.numel == 1 and len(given) == 1 and given[0].dtype == BOOL
+    filled = values.numel == 1 and len(indices) == 1 and indices[0].dtype == BOOL
     if values.weak or filled:
         values = cast(values, input.dtype)
-    parts: list[Node | None] = []
+    parts: list[Node] = []
     for index in indices:
         dim = len(parts)
-        if index is None:
-            parts.append(None)
-        elif index.dtype == BOOL:
+        if index.dtype == BOOL:
             parts.extend(places_of(index, input.shape[dim : dim + index.ndim]))
         else:
             if dim >= input.ndim:

@@ -30,17 +30,17 @@ def _signs(a: np.ndarray, vectors: np.ndarray, lower: bool) -> np.ndarray:
     basis, three = _tridiagonal(part + np.tril(part, -1).T)
     basis, three = basis[turn, turn], three[turn, turn]
     values, found = _unrotated(np.diag(three).copy(), np.diag(three, -1).copy())
-    found = basis @ found[:, np.argsort(values, kind="stable")]
+    found = basis @ found[:, np.argsort(values)]
     return np.where((found * vectors).sum(0) < 0, -1, 1).astype(a.dtype)
 
 
 def _tridiagonal(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """An orthogonal basis in which a symmetric matrix has three diagonals, and that matrix."""
-    basis = np.eye(len(a), dtype=a.dtype)
-    for k in range(1, len(a) - 1):
+    basis = np.eye(len(a))
+    for k in range(1, len(a)):
         v = a[k:, k - 1].copy()
         if v[1:].any():
-            v[0] += np.copysign(np.linalg.norm(v), v[0])
+            v[0] += _signed(np.linalg.norm(v), v[0])
             v /= np.linalg.norm(v)
             a[k:] -= np.outer(2 * v, v @ a[k:])
             a[:, k:] -= np.outer(a[:, k:] @ v, 2 * v)
@@ -48,10 +48,13 @@ def _tridiagonal(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return basis, a
 
 
+def _signed(length: Any, as_this: Any) -> Any:
+    """A length with the sign of a number; the zeros of Fortran's compilers have none."""
+    return length if as_this >= 0 else -length
+
+
 def _rotation(f: Any, g: Any) -> tuple[Any, Any, Any]:
     """Cosine, sine and length that turn `(f, g)` to `(length, 0)`, signed as before LAPACK 3.10."""
-    if g == 0:
-        return type(f)(1), g, f
     if f == 0:
         return f, type(f)(1), g
     length = np.sqrt(f * f + g * g)
@@ -69,7 +72,7 @@ def _unrotated(d: np.ndarray, e: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues and eigenvectors of a matrix with diagonal `d` and `e` beside it."""
     eps = np.finfo(d.dtype).eps / 2
     n = len(d)
-    z = np.eye(n, dtype=d.dtype)
+    z = np.eye(n)
     roots = np.sqrt(np.abs(d))
     first = 0
     while first < n:
@@ -80,8 +83,6 @@ def _unrotated(d: np.ndarray, e: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         backwards = abs(d[last]) < abs(d[first])
         turn = slice(None, None, -1) if backwards else slice(None)
         _block(d[here][turn], e[first:last][turn], z[:, here][:, turn], backwards, eps)
-        if last < n - 1:
-            e[last] = 0
         first = last + 1
     return d, z
 
@@ -109,7 +110,7 @@ def _block(d: np.ndarray, e: np.ndarray, z: np.ndarray, backwards: bool, eps: fl
             continue
         p = d[at]
         g = (d[at + 1] - p) / (2 * e[at])
-        g = d[m] - p + e[at] / (g + np.copysign(np.hypot(g, 1), g))
+        g = d[m] - p + e[at] / (g + _signed(np.hypot(g, 1), g))
         s = c = type(p)(1)
         p = p - p
         for i in range(m - 1, at - 1, -1):
@@ -128,22 +129,15 @@ def _block(d: np.ndarray, e: np.ndarray, z: np.ndarray, backwards: bool, eps: fl
 
 
 def _two(a: Any, b: Any, c: Any) -> tuple[Any, Any, Any, Any]:
-    """Eigenvalues of `[[a, b], [b, c]]`, the larger in size first, and the unit vector of it."""
+    """Eigenvalues of `[[a, b], [b, c]]`, the larger in size first, and along the vector of it, of
+    any length: these columns are not turned again."""
     total, apart, twice = a + c, a - c, 2 * b
     root = np.hypot(apart, twice)
-    large = (total - root if total < 0 else total + root) / 2
-    high, low = (a, c) if abs(a) > abs(c) else (c, a)
-    small = high / large * low - b / large * b if total else -root / 2
     down = total < 0
-    side = apart + root if apart >= 0 else apart - root
+    ends = (total - root, total + root) if down else (total + root, total - root)
+    side = apart + _signed(root, apart)
     if abs(side) > abs(twice):
-        slope = -twice / side
-        sine = 1 / np.sqrt(1 + slope * slope)
-        cosine = slope * sine
-    elif b == 0:
-        cosine, sine = type(a)(1), b
+        x, y = -_signed(twice, side), abs(side)
     else:
-        slope = -side / twice
-        cosine = 1 / np.sqrt(1 + slope * slope)
-        sine = slope * cosine
-    return (large, small, *((-sine, cosine) if down is (apart < 0) else (cosine, sine)))
+        x, y = abs(twice), -twice
+    return (ends[0] / 2, ends[1] / 2, *((-y, x) if down is (apart < 0) else (x, y)))

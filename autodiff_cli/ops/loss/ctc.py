@@ -230,8 +230,6 @@ def ctc_loss(
     empty = 0 in log_probs.shape
     if len(log_probs.shape) not in (2, 3) or log_probs.dtype.kind != "f" or empty:
         raise fault("E308 ctc_loss-needs-float-log", log_probs)
-    if targets.dtype.kind not in "iu":
-        raise fault("E307 ctc_loss-needs-targets-integers", targets)
     if not batched:
         log_probs = F.unsqueeze(log_probs, 1)
         if len(targets.shape) == 1:
