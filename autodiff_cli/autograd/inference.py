@@ -6,7 +6,7 @@ from ..errors import fault
 from ..graph.node import Node
 from ..graph.op import CAST, OUTPUT
 from ..graph.state import STATE
-from ..graph.walk import walk
+from ..graph.walk import bodies, walk
 from .reverse import parents, saved_by
 from .tensor import made_in_inference
 
@@ -21,11 +21,11 @@ def check_inferred(result: Node) -> None:
 
     for node in walk([result], behind):
         looked = node.requires_grad and any(map(_inferred, node.inputs))
-        if looked and any(map(_inferred, _saved(node))):
+        if looked and any(map(_inferred, saved(node))):
             raise fault("E407 inference-tensor-cannot-saved", node.op)
 
 
-def _saved(node: Node) -> list[Node]:
+def saved(node: Node) -> list[Node]:
     """Return the nodes that a node saved; of a composite the operands that its body saves from."""
     if node.op is OUTPUT or "own saving" in node.op.properties:
         return []
@@ -33,8 +33,9 @@ def _saved(node: Node) -> list[Node]:
         return []
     if node.op.vjp_rule is not None:
         return saved_by(node)
-    body = walk([node.body] if type(node.body) is Node else [], parents, node.inputs)
-    reads = [read for part in body if part.op.vjp_rule is not None for read in saved_by(part)]
+    body = walk(bodies(node), parents, node.inputs)
+    steps = (part for part in body if part.op.vjp_rule is not None and part.op is not OUTPUT)
+    reads = [read for part in steps for read in saved_by(part)]
     return list(walk(reads, lambda part: () if part in node.inputs else part.inputs))
 
 

@@ -203,6 +203,7 @@ class _Context:
         self.file = program.source.name
         self.seeds = seeds
         self.masks = program.masks
+        self.taken = program.scope.names.keys()
         self.whole = False  # Jacobians
         self.recording = recorded(seeds)
         units = Units(self.recording)
@@ -266,7 +267,7 @@ class _Context:
             wanted = nodes * order if len(nodes) < order else nodes
             try:
                 for formula in formulas(
-                    self.seeds[0][0], wanted, self.ends, self.values, self.masks
+                    self.seeds[0][0], wanted, self.ends, self.values, self.masks, self.taken
                 ):
                     if len(text(formula.shown)) <= LONGEST and self._agrees(formula, gradient):
                         return formula, True

@@ -6,21 +6,23 @@ graph -> sum of products -> derivative -> the cheapest way to write it -> names 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import combinations
 from typing import NamedTuple
 
 from ..graph.node import Node
 from .algebra import Algebra
-from .expression import NO_MASKS, PI, Expression, Index, Masks, Number, axes_of, expression_of
+from .between import chained
+from .expression import NO_MASKS, PI, Expression, Masks, Number, expression_of
 from .lets import cost_of, mapped, with_lets
-from .matrix_form import Printer
+from .matrix_form import Printer, printed
 from .reading import Reader
 from .slopes import Slopes
 from .terms import NoFormula, Sum
 
 MOST_WORK = 5_000  # steps after which no more names are tried
+LONG = 12  # operators and calls from which on the chain rule backwards is tried as well
 MOST_NAMED = 4  # values whose names are tried in every combination
 
 
@@ -34,16 +36,16 @@ class Formula(NamedTuple):
 
 def formulas(
     result: Node, wrt: list[Node], ends: Mapping[Node, str], values: Mapping[Node, str],
-    masks: Masks = NO_MASKS,
+    masks: Masks = NO_MASKS, others: Iterable[str] = (),
 ) -> list[Formula]:  # fmt: skip
     """Ways to write the derivative with respect to one node after the other, the cheapest first.
 
-    `ends` are names of what is read no further, `wrt` among them; `values` names of what may be.
-    Raises NoFormula.
+    `ends` are names of what is read no further, `wrt` among them; `values` names of what may be;
+    `others` are taken too. Raises NoFormula.
     """
     found: dict[Expression, Formula] = {}
     problem: NoFormula | None = None
-    taken = {*ends.values(), *values.values()}
+    taken = {*ends.values(), *values.values(), *others}
     work = 0
     for kept in _choices([node for node in values if node is not result]):
         if work > MOST_WORK and found:
@@ -59,6 +61,12 @@ def formulas(
         rest, lets = with_lets(shown, taken)
         cost = cost_of(rest) + sum(cost_of(part) for _, part in lets)
         found[shown] = Formula(rest, tuple(lets), cost)
+    cost = min((formula.cost for formula in found.values()), default=LONG + 1)
+    if cost > LONG and len(wrt) == 1 and not result.ndim:
+        with suppress(NoFormula):
+            rest, lets = chained(result, wrt[0], ends, values, taken, masks)
+            cost = cost_of(rest) + sum(cost_of(part) for _, part in lets)
+            found[rest] = Formula(rest, tuple(lets), cost)
     if not found and problem is not None:
         raise problem
     return sorted(found.values(), key=lambda formula: (formula.cost, len(formula.lets)))
@@ -104,14 +112,7 @@ def _formula(
         if node not in kept:
             with suppress(NoFormula):
                 name_of(reader.read(node), text)
-    return _printed(Printer(algebra, named), found), algebra.work
-
-
-def _printed(printer: Printer, sum_: Sum) -> Expression:
-    shown = printer.form(sum_).shown
-    if sum_.shape and set(sum_.shape) == {1} and not axes_of(shown):
-        shown = Index(shown, ", ".join(["None"] * len(sum_.shape)))
-    return shown
+    return printed(Printer(algebra, named), found), algebra.work
 
 
 def spellings(node: Node, names: Mapping[Node, str], raw: bool = False) -> Iterator[Formula]:
@@ -120,7 +121,7 @@ def spellings(node: Node, names: Mapping[Node, str], raw: bool = False) -> Itera
         with suppress(NoFormula):
             algebra = Algebra()
             found = Reader(algebra, names).read(node)
-            shown = _printed(Printer(algebra, {}), found)
+            shown = printed(Printer(algebra, {}), found)
             yield Formula(shown, (), cost_of(shown))
     plain = expression_of(node, names)
     yield Formula(plain, (), cost_of(plain))

@@ -420,8 +420,9 @@ def _axes_of_call(function: str, arguments: Any, keywords: Any) -> int | None:
     if function == "solve":
         return axes_of(arguments[1])
     if function in REDUCTIONS and inner is not None:
-        some = len(arguments) > 1 or any(key == "dim" for key, _ in keywords)
-        return 0 if not some else inner - (("keepdim", "True") not in keywords)
+        some = [*arguments[1:], *(dims for key, dims in keywords if key == "dim")]
+        gone = str(some[0]).count(",") + 1 if some and isinstance(some[0], Name) else 1
+        return 0 if not some else inner - gone * (("keepdim", "True") not in keywords)
     return inner
 
 

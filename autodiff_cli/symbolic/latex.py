@@ -95,7 +95,9 @@ def name(text: str) -> str:
         return f"{symbol}_{{{numbered[2]}}}"
     base, _, tail = text.partition("_")
     if tail.isalnum() and tail.isascii() and (symbol := _symbol(base)) is not None:
-        return rf"{symbol}_{{\mathrm{{{tail}}}}}"
+        letter = _symbol(_NUMBERED.sub(r"\1", tail)) is not None
+        below = name(tail) if letter else rf"\mathrm{{{tail}}}"
+        return f"{symbol}_{{{below}}}"
     if not text.isidentifier():
         return rf"\texttt{{{escaped(text)}}}"
     runs = []

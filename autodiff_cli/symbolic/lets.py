@@ -20,7 +20,7 @@ from .expression import (
 )
 
 MOST_LETS = 6
-LEAST_SAVED = 3  # operators and calls that a name must save
+LEAST_SAVED = 3  # operators and calls that a name must save; one less where there are names
 LETTERS = {
     "softmax": "p", "sigmoid": "p", "sub": "r", "tanh": "t", "inv": "M", "norm": "s", "sum": "s",
     "exp": "e", "outer": "M", "diag": "M", "solve": "u",
@@ -80,13 +80,15 @@ def distinct_cost(shown: Any) -> int:
 
 
 def with_lets(
-    shown: Expression, taken: Container[str]
+    shown: Expression, taken: Container[str], lines: int = 1
 ) -> tuple[Expression, list[tuple[str, Expression]]]:
-    """An expression, and the parts of it that got names, in an order in which they can be made."""
+    """An expression, and the parts of it that got names, in an order in which they can be made;
+    `lines`: how many it has already."""
+    least = LEAST_SAVED - (lines > 1)
     lets: list[tuple[str, Any]] = []
     names: set[str] = set()
-    for _ in range(MOST_LETS):
-        part = _repeated(shown)
+    for _ in range(MOST_LETS * lines):
+        part = _repeated(shown, least)
         if part is None:
             break
         name = _name(part, taken, names)
@@ -96,18 +98,23 @@ def with_lets(
         shown = _replaced(shown, part, stands)
         lets = [(other, _replaced(inner, part, stands)) for other, inner in lets]
         lets.append((name, part))
+    return shown, in_order(lets)
+
+
+def in_order(lets: list[tuple[str, Any]]) -> list[tuple[str, Expression]]:
+    """Parts that have names in an order in which they can be made."""
     ordered: list[tuple[str, Expression]] = []
     while lets:
+        names = {name for name, _ in lets}
         ready = next(
-            (let for let in lets if mentioned(let[1]).isdisjoint({o for o, _ in lets} - {let[0]})),
-            lets[0],
+            (let for let in lets if mentioned(let[1]).isdisjoint(names - {let[0]})), lets[0]
         )
         lets.remove(ready)
         ordered.append(ready)
-    return shown, ordered
+    return ordered
 
 
-def _repeated(shown: Any) -> Any:
+def _repeated(shown: Any, least: int) -> Any:
     """The part whose name saves most; None where none saves enough."""
     counts: Counter[Any] = Counter()
     costs: dict[Any, int] = {}
@@ -123,7 +130,7 @@ def _repeated(shown: Any) -> Any:
     best: tuple[int, int, Any] | None = None
     for part, uses in counts.items():
         saved = (uses - 1) * costs[part]
-        enough = saved >= LEAST_SAVED or (saved == 2 and costs[part] == 1)
+        enough = saved >= least or (saved == 2 and costs[part] == 1)
         if uses > 1 and enough and (best is None or (saved, costs[part]) > best[:2]):
             best = saved, costs[part], part
     return None if best is None else best[2]
@@ -142,6 +149,11 @@ def parts(shown: Any) -> list[Any]:
 
 def _replaced(shown: Any, part: Any, by: Any) -> Any:
     return mapped(shown, lambda found: by if found == part else None)
+
+
+def with_name(shown: Any, name: str, part: Any) -> Any:
+    """An expression in which a name is what it stands for."""
+    return mapped(shown, lambda x: part if type(x) is Name and x.text == name else None)
 
 
 def renamed(shown: Any, names: Mapping[str, str]) -> Any:
@@ -165,10 +177,15 @@ def mapped(shown: Any, change: Callable[[Any], Any]) -> Any:
 
 def mentioned(shown: Any) -> set[str]:
     """The names in an expression, or in several."""
+    return set(uses_of(shown))
+
+
+def uses_of(shown: Any) -> list[str]:
+    """The names in an expression, or in several, as often as they stand there."""
     if isinstance(shown, Name):
-        return {shown.text}
+        return [shown.text]
     inner = shown if type(shown) is tuple else parts(shown)
-    return set().union(*map(mentioned, inner))
+    return [name for part in inner for name in uses_of(part)]
 
 
 def _name(part: Any, taken: Container[str], names: set[str]) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 from ..graph.node import Shape
 from .algebra import Algebra
 from .atom_form import AtomPrinter
-from .expression import Call, Expression, Index, Infix, Listed, Name, Number
+from .expression import Call, Expression, Index, Infix, Listed, Name, Number, axes_of
 from .forms import (
     Form,
     Forms,
@@ -248,6 +248,9 @@ class Printer(AtomPrinter):
             found = self._mean(shown.left)
             if found is not None:
                 return shown._replace(left=found[0]), found[1]
+        if isinstance(shown, Index):
+            found = self._mean(shown.inner)
+            return None if found is None else (shown._replace(inner=found[0]), found[1])
         return None
 
     def _sizes(self, sum_: Sum, missing: list[Any]) -> Shape:
@@ -297,6 +300,7 @@ class Printer(AtomPrinter):
         count = len(factors)
         labels = [{x for x in f.at if is_label(x)} for f in factors]
         sizes = self.algebra.sizes(factors)
+        most = max(len(free), *(len(f.at) for f in factors))
         table: list[Forms] = [{} for _ in range(1 << count)]
         kinds = [self.algebra.atoms[f.atom].kind for f in factors]
         windows = [i for i, kind in enumerate(kinds) if kind == "window"]
@@ -325,7 +329,7 @@ class Printer(AtomPrinter):
                     if part & (1 << inside[0]):
                         self._joined(table[part], table[other], outside, sizes, forms)
                     part = (part - 1) & subset
-            self._turned(forms)
+            self._turned(forms, most)
         return table[-1]
 
     def _diagonal(self, rest: list[Factor], delta: Factor) -> Forms:
@@ -388,10 +392,10 @@ class Printer(AtomPrinter):
         if None in layout:  # axes of one element go with them
             rest = [i for i, label in enumerate(layout) if label in closing or label is None]
             if len(rest) < len(layout):
-                dims = Name(f"({', '.join(map(str, rest))})")
+                every = Name(f"({', '.join(map(str, rest))})")
                 labels = tuple(x for x in layout if x not in closing and x is not None)
                 total = prod(sizes[label] for label in closing)
-                self._add_sum(forms, labels, call("sum", form, dims), total)
+                self._add_sum(forms, labels, call("sum", form, every), total)
         count = prod(sizes[label] for label in closing)
         left = tuple(x for x in layout if x not in closing)
         if not any(is_label(x) for x in left) and len(left) + len(axes) == len(layout):
@@ -403,13 +407,11 @@ class Printer(AtomPrinter):
                 whole = call("sum", form)
             self._add_sum(forms, (), whole, count)
             return
-        if len(axes) != 1:
-            dims = Name(f"({', '.join(map(str, axes))})")
-            self._add_sum(forms, left, call("sum", form, dims), count)
-            return
-        self._add_sum(forms, left, call("sum", form, Number(axes[0])), count)
+        among = f"({', '.join(map(str, axes))})"
+        dims: Expression = Number(axes[0]) if len(axes) == 1 else Name(among)
+        self._add_sum(forms, left, call("sum", form, dims), count)
         kept = tuple(None if x in closing else x for x in layout)
-        shown = Call("sum", (form.shown, Number(axes[0])), (("keepdim", "True"),))
+        shown = Call("sum", (form.shown, dims), (("keepdim", "True"),))
         self._add_sum(forms, kept, Form(form.cost + 1, form.marks + 1, shown), count)
 
     def _add_sum(self, forms: Forms, layout: Layout, form: Form, count: int) -> None:
@@ -466,8 +468,8 @@ class Printer(AtomPrinter):
         if inner is not None:
             add(forms, layout, False, call("solve", inner, right))
 
-    def _turned(self, forms: Forms) -> None:
-        """Transposes, and columns of vectors."""
+    def _turned(self, forms: Forms, most: int) -> None:
+        """Transposes, and columns of vectors; with more axes up to the `most` that there are."""
         for (layout, below), form in list(forms.items()):
             ahead = next((i for i, x in enumerate(layout) if x is not None), 0)
             if ahead:
@@ -479,6 +481,23 @@ class Printer(AtomPrinter):
                 whole = column(form.shown)
                 if whole is not None:
                     add(forms, (*layout, None), below, Form(form.cost, form.marks + 1, whole))
-                    continue
-                shown = Index(form.shown, ":, None")
-                add(forms, (*layout, None), below, Form(form.cost + 1, form.marks + 2, shown))
+                else:
+                    self._widened(layout, below, form, 1, forms)
+            if layout and None not in layout:
+                for more in range(3 - len(layout), most - len(layout) + 1):
+                    self._widened(layout, below, form, more, forms)
+
+    def _widened(self, layout: Layout, below: bool, form: Form, more: int, forms: Forms) -> None:
+        """With axes of one element behind."""
+        shown = Index(form.shown, ", ".join([":"] * len(layout) + ["None"] * more))
+        wide = Form(form.cost + 1, form.marks + 1 + more, shown)
+        add(forms, (*layout, *[None] * more), below, wide)
+
+
+def printed(printer: Printer, sum_: Sum) -> Expression:
+    """The cheapest way to write a sum, with the axes that it has."""
+    shown = printer.form(sum_).shown
+    count = axes_of(shown) or 0
+    if set(sum_.shape[: len(sum_.shape) - count]) == {1}:
+        shown = Index(shown, ", ".join(["None"] * (len(sum_.shape) - count)))
+    return shown

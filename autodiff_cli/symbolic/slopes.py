@@ -51,6 +51,12 @@ class Slopes:
                     terms.append((value, factors))
         return self.algebra.made(terms, shape)
 
+    def pulled(self, g: Sum, sum_: Sum) -> Sum:
+        """The derivative of `sum(g * sum_)`, where `g` is held."""
+        slope = self.of(sum_)
+        at: tuple[Label, ...] = tuple(None if n == 1 else self.algebra.fresh() for n in g.shape)
+        return self._times([(g, at)], slope, at + self._labels(0), self.tail)
+
     def _labels(self, first: int) -> tuple[Label, ...]:
         return tuple(None if s == 1 else first + i for i, s in enumerate(self.tail))
 

@@ -131,10 +131,13 @@ def test_jacobians_in_a_terminal(cli: Cli) -> None:
 
 
 def test_latex_of_parts(cli: Cli) -> None:
-    text = "A = [[2, 0.5], [1, 3]]; x = [1, 2]; loss = sum(inverse(A @ A.T) @ (A @ A.T) @ x)"
+    text = "A = [[2, 0.5], [1, 3]]; x = const([1, 2]); loss = sum(inverse(A @ A.T))"
     text += " + sum((sigmoid(A @ x) - x)**2)"
     said = cli("derive", "--to", "latex", "-e", text).out + cli("derive", "--latex", "-e", text).out
-    assert r"\quad\text{where}\quad u = A A^{\top},\; p = \sigma\left(A x\right) \\" in said
+    inverse = r"{\left({\left(A A^{\top}\right)}^{-1}\right)}_{i,:}"
+    assert (
+        rf"\quad\text{{where}}\quad s = \sum_{{i}} {inverse},\; p = \sigma\left(A x\right)" in said
+    )
 
 
 def test_what_cannot_be_written(cli: Cli, tmp_path: Path) -> None:

@@ -1,0 +1,188 @@
+"""The chain rule backwards, as on paper: values in between have names, and so have the derivatives
+of the result with respect to them (`g_h` for `h`).
+
+What the rules of a backward pass read, and what is read twice, is worth a name: read on, what is
+done to it would be pushed into the sums that it is. Which of these keep theirs is decided by the
+cost of the whole.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from itertools import chain, count
+
+from ..autograd.inference import saved
+from ..graph.kinds import Kind
+from ..graph.node import Node
+from ..graph.op import LEAF
+from ..graph.walk import SEQUENCE, walk
+from .algebra import Algebra
+from .expression import Expression, Listed, Masks, text
+from .lets import cost_of, in_order, mentioned, uses_of, with_lets, with_name
+from .matrix_form import Printer, printed
+from .reading import Reader
+from .slopes import Slopes
+from .terms import NoFormula, Sum
+
+LETTERS = ("h", "z", "u", "v", "q", "a", "b", "c", "e")
+LONGEST_LINE = 72  # characters of a line into which what is used once is put
+MOST_CUTS = 12
+
+
+Found = tuple[Expression, list[tuple[str, Expression]]]
+
+
+def cuts(result: Node, ends: Mapping[Node, str]) -> list[Node]:
+    """Values that what is not linear reads or gives, or that are read more than once, the first
+    first."""
+    nodes = list(walk([result], lambda node: () if node in ends else node.inputs))
+    readers = Counter(x for node in nodes if node not in ends for x in set(node.inputs))
+    found = {_whole(node) for node, times in readers.items() if times > 1}
+    for node in nodes:
+        if _is_computed(node, ends):
+            read = [x for x in saved(node) if _is_computed(_whole(x), ends)]
+            found.update(map(_whole, (*read, *node.inputs) if read else ()))
+    inside = {x for x in found if _is_computed(x, ends) and x.outputs is None} - {result}
+    return sorted(inside.intersection(nodes), key=SEQUENCE)
+
+
+def _is_computed(node: Node, ends: Mapping[Node, str]) -> bool:
+    return node.requires_grad and node.op is not LEAF and node not in ends
+
+
+def _whole(node: Node) -> Node:
+    """What a node is a view of."""
+    while node.op.kind is Kind.MOVEMENT and len(node.inputs) == 1:
+        node = node.inputs[0]
+    return node
+
+
+def chained(
+    result: Node, wrt: Node, ends: Mapping[Node, str], values: Mapping[Node, str],
+    taken: set[str], masks: Masks,
+) -> Found:  # fmt: skip
+    """The cheapest way to write a derivative by way of values with names, those of the program
+    and others. Raises NoFormula."""
+    letters = chain(LETTERS, map("h{}".format, count(1)))
+    free = (letter for letter in letters if letter not in taken)
+    names = {node: values.get(node) or next(free) for node in cuts(result, ends)}
+    return Chain(result, wrt, ends, names, taken, masks).cheapest()
+
+
+class Chain:
+    """The derivative of a number with respect to one node, by way of named values.
+
+    `names` are those of all values that may have one; those of the program are `taken`."""
+
+    def __init__(
+        self, result: Node, wrt: Node, ends: Mapping[Node, str], names: Mapping[Node, str],
+        taken: set[str], masks: Masks,
+    ):  # fmt: skip
+        self.result = result
+        self.wrt = wrt
+        self.ends = ends
+        self.names = names
+        self.taken = taken
+        self.masks = masks
+        self.algebra = Algebra()
+        self.inside: dict[int, frozenset[int]] = {}  # by atom: what it is made of
+        self.shown: dict[tuple[Sum, tuple[Sum, ...]], Expression] = {}
+
+    def cheapest(self) -> Found:
+        """The formula and its parts that have names. Raises NoFormula."""
+        kept = list(self.names)[-MOST_CUTS:]
+        best = self._tried(kept)
+        for node in kept[:]:
+            fewer = [other for other in kept if other is not node]
+            found = self._tried(fewer)
+            if found is not None and (best is None or _price(found) <= _price(best)):
+                best, kept = found, fewer
+        if best is None:
+            raise NoFormula
+        return best
+
+    def _tried(self, kept: list[Node]) -> Found | None:
+        try:
+            return self.by(kept)
+        except NoFormula:
+            return None
+
+    def by(self, kept: list[Node]) -> Found:
+        """With these values as names."""
+        algebra, lines = self.algebra, {}
+        names = {**self.ends, **{node: self.names[node] for node in kept}}
+        meanings: dict[Node, Sum] = {}
+        named: dict[Sum, str] = {}
+        for node in kept:
+            others = {n: name for n, name in names.items() if n is not node}
+            found = meanings[node] = Reader(algebra, others, self.masks).read(node)
+            if names[node] not in self.taken:
+                lines[names[node]] = self._shown(found, named)
+            if found.terms and found.terms[0][0]:
+                named.setdefault(found, names[node])
+        end = Reader(algebra, names, self.masks).read(self.result)
+        slopes: list[tuple[Sum, Sum]] = []  # gradients of later values, and what these mean
+        for node in (*kept[::-1], self.wrt):
+            atom = algebra.atom("name", names[node], (), node.shape)
+            by = Slopes(algebra, atom, {})
+            found = algebra.added(by.of(end), *(by.pulled(g, sum_) for g, sum_ in slopes))
+            if node is self.wrt:
+                lines[""] = self._shown(found, named)
+            elif found.terms:
+                name = f"g_{names[node]}"
+                while name in self.taken or name in names.values():
+                    name += "_"
+                lines[name] = self._shown(found, named)
+                g = algebra.of_atom(algebra.atom("name", name, (), node.shape))
+                slopes.append((g, meanings[node]))
+        return merged(lines, self.taken)
+
+    def _shown(self, sum_: Sum, named: Mapping[Sum, str]) -> Expression:
+        """The cheapest way to write a sum with the names of those that may be parts of it."""
+        inside = self._atoms(sum_)
+        known = {part: name for part, name in named.items() if self._atoms(part) <= inside}
+        key = sum_, tuple(known)
+        if key not in self.shown:
+            self.algebra.work = 0
+            self.shown[key] = printed(Printer(self.algebra, known), sum_)
+        return self.shown[key]
+
+    def _atoms(self, sum_: Sum) -> frozenset[int]:
+        """The atoms that a sum is made of, and those that these are made of."""
+        own = {factor.atom for product, _ in sum_.terms for factor in product}
+        for atom in own - self.inside.keys():
+            parts = self.algebra.atoms[atom].parts
+            self.inside[atom] = frozenset([atom]).union(*map(self._atoms, parts))
+        return frozenset().union(*(self.inside[atom] for atom in own))
+
+
+def _price(found: Found) -> tuple[int, int]:
+    lines = [found[0], *(part for _, part in found[1])]
+    return sum(map(cost_of, lines)), sum(len(text(part, 0, True)) for part in lines)
+
+
+def merged(lines: dict[str, Expression], taken: set[str]) -> Found:
+    """With what is used once in its place, where that leaves lines short, and names for what is
+    repeated; the line without a name is what is wanted."""
+    while _shortened(lines):
+        pass
+    names = list(lines)
+    rest, more = with_lets(Listed(tuple(lines.values())), taken.union(names), len(names))
+    assert isinstance(rest, Listed)
+    found: dict[str, Expression] = dict(zip(names, rest.parts, strict=True))
+    shown = found.pop("")
+    return shown, in_order([*found.items(), *more])
+
+
+def _shortened(lines: dict[str, Expression]) -> bool:
+    """Whether a line went: one that nobody reads, or into the one place that does."""
+    uses = Counter(name for part in lines.values() for name in uses_of(part))
+    for name, part in list(lines.items())[:-1]:
+        reader = next((n for n, p in lines.items() if name in mentioned(p)), "")
+        whole = with_name(lines[reader], name, part)
+        if not uses[name] or (uses[name] == 1 and len(text(whole, 0, True)) <= LONGEST_LINE):
+            lines[reader] = whole
+            del lines[name]
+            return True
+    return False
