@@ -230,7 +230,7 @@ for step in range(3):
     print(loss.item(), w.norm().item(), torch.linalg.norm(X, dim=1).sum().item())
 print(X[3].sum().item(), X[:, 5:7].sum(1).tolist(), w[::50].tolist())
 """
-CUT = 38  # 4,000 columns of 24 numbers, 106 in 20 KiB
+CUT = 13  # 4,000 columns of 8 numbers, 320 in 20 KiB
 PATHS = ["X.zarr", "X.npy", "X.h5", "Xs"]
 
 
@@ -238,15 +238,15 @@ PATHS = ["X.zarr", "X.npy", "X.h5", "Xs"]
 def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Rows of 4,000 numbers, in kinds of files; zarr and HDF5 in chunks of whole columns."""
     path = tmp_path_factory.mktemp("wide")
-    X = np.random.default_rng(6).normal(size=(24, 4_000))
+    X = np.random.default_rng(6).normal(size=(8, 4_000))
     np.save(path / "X.npy", X)
     np.save(path / "y.npy", X[:, 0])
     (path / "Xs").mkdir()
     for i, part in enumerate(np.split(X, [5, 6])):
         np.save(path / "Xs" / f"{i}.npy", part)
-    zarr.create_array(str(path / "X.zarr"), shape=X.shape, chunks=(24, 100), dtype="f8")[:] = X
+    zarr.create_array(str(path / "X.zarr"), shape=X.shape, chunks=(8, 100), dtype="f8")[:] = X
     with pytest.importorskip("h5py").File(path / "X.h5", "w") as file:
-        file.create_dataset("rows", data=X, chunks=(24, 100))
+        file.create_dataset("rows", data=X, chunks=(8, 100))
     (path / "t.py").write_text(WIDE)
     return path
 
@@ -256,7 +256,7 @@ def test_columns_are_cut_where_a_row_is_no_block(kind: str, client: Any, wide: P
     words = [str(wide / "t.py"), *given(wide, kind, "y.npy")]
     code, out, err = command(client, *words, "--engine", "dask", "--chunk", "20K")
     assert (code, err) == (0, "")
-    assert f"# X: (24, 4000) float64 in {CUT} blocks" in out
+    assert f"# X: (8, 4000) float64 in {CUT} blocks" in out
     words[2] = f"X=@{wide / 'X.npy'}"
     texts = [text.split("# autodiff.plain")[0] for text in (out, command(None, *words)[1])]
     np.testing.assert_allclose(*map(numbers, texts), rtol=1e-11, atol=1e-13)
@@ -277,7 +277,7 @@ def test_which_axis_is_cut(wide: Path, tmp_path: Path) -> None:
     assert axes == {
         (True, 16): (1, 48),
         (True, 32): (0, 24),
-        (False, 32): (1, 24),
+        (False, 32): (1, 8),
         (True, 100): (0, 8),
     }
     large = np.lib.format.open_memmap(tmp_path / "y.npy", "w+", shape=(24, 400_000))
@@ -602,11 +602,13 @@ def test_programs_in_blocks(tmp_path: Path) -> None:
     for case in recorded.cases("programs")[::7]:
         source = Source(case["source"], "p.py")
         data = _data(session.run(source, Options(write=str)))
+        if not data:
+            continue
         for name, array in data.items():
             np.save(tmp_path / f"{name}.npy", array)
         given = tuple((name, f"@{tmp_path / name}.npy", False) for name in data)
         true = session.run(source, Options(write=str, defines=given))
-        if not data or true.error is not None:
+        if true.error is not None:
             continue
         first = next(iter(data.values()))
         cluster = Cluster(None, 2 * first[:1].nbytes)
@@ -678,9 +680,9 @@ def _peak() -> float:
 
 
 def test_memory_does_not_depend_on_rows(tmp_path: Path) -> None:
-    """Rows of zeros that take no room on a disk: 4 and 64 blocks of 8 MB."""
+    """Rows of zeros that take no room on a disk: 4 and 24 blocks of 8 MB."""
     peaks = []
-    for blocks in (4, 64):
+    for blocks in (4, 24):
         rows = blocks * 20_000
         X = np.lib.format.open_memmap(tmp_path / "X.npy", "w+", shape=(rows, 50))
         np.save(tmp_path / "y.npy", np.ones(rows))
