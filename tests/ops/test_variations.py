@@ -1,4 +1,5 @@
-"""Calls near the samples of the op table give what PyTorch gives, or its class of error."""
+"""Calls near the samples of the op table give what PyTorch gives, or its class of error; what
+errors say is what they said."""
 
 from __future__ import annotations
 
@@ -23,6 +24,7 @@ from autodiff_cli.graph.state import STATE
 from autodiff_cli.graph.strides import strides_of
 from autodiff_cli.language.values.exceptions import kinds
 
+from ..said import compare
 from ..table import SIGN_FREE, Case
 from ..variations import Variation, arguments, by_op, described, summed, variations, weights
 
@@ -46,9 +48,12 @@ def parts(result: Any) -> list[Any]:
     return []
 
 
-def found_here(case: Case, variation: Variation, fixed: Sequence[str] = ()) -> Any:
+def found_here(
+    case: Case, variation: Variation, fixed: Sequence[str] = (), words: dict[str, str] | None = None
+) -> Any:
     """What a changed call gives here: numbers with how large what they sum is, or the name of the
-    error and the classes that it may have. Floats in the places `fixed` require no grad."""
+    error and the classes that it may have. Floats in the places `fixed` require no grad; `words`
+    gets what the first error of each name says."""
     STATE.reset()
     STATE.default_dtype = np.dtype("float64")
     leaves = {
@@ -60,9 +65,19 @@ def found_here(case: Case, variation: Variation, fixed: Sequence[str] = ()) -> A
         with np.errstate(all="ignore"):
             return _results(case, leaves, args, kwargs)
     except AutodiffError as error:
+        if words is not None:
+            words.setdefault(error.which or error.message, f"{variation.label}: {told(error)}")
         return [error.which or error.code, *[cls.name for cls in kinds(error)]]
     finally:
         STATE.reset()
+
+
+def told(error: AutodiffError) -> str:
+    """All that an error says."""
+    helps, notes = error.diagnostic.helps, error.diagnostic.notes
+    return "\n".join(
+        [error.message, *(f"help: {h}" for h in helps), *(f"note: {n}" for n in notes)]
+    )
 
 
 def _results(case: Case, leaves: dict[str, Tensor], args: Any, kwargs: Any) -> list[Any]:
@@ -126,10 +141,13 @@ OPS = by_op()
 
 
 @pytest.mark.parametrize("key", OPS)
-def test_as_pytorch(key: str) -> None:
+def test_as_pytorch(key: str, request: pytest.FixtureRequest) -> None:
+    words: dict[str, str] = {}
     for case in OPS[key]:
         rows = recorded().get(case.name, {})
         for label, variation in variations(case).items():
             if label in rows:
-                found = found_here(case, variation, rows.get(FIXED, ()))
+                found = found_here(case, variation, rows.get(FIXED, ()), words)
                 assert close(found, rows[label]), (case.name, label, found, rows[label])
+    if words:
+        compare(request, words.values())

@@ -94,7 +94,7 @@ def compared(
         try:
             found = found_here(case, variation, fixed)
         except Exception as error:
-            found = ["E900", type(error).__name__, str(error)]
+            found = [f"E900 {type(error).__name__}: {error}"]
         same = close(found, wanted)
         if not same and type(wanted) is list:
             loose = [[loosely(title), number] for title, number in wanted]

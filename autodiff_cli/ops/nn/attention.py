@@ -124,6 +124,9 @@ def attention_at_once(
 
 def _grouped(x, query):
     """Heads of keys or values repeated for the queries that share them."""
+    for part in (x, query):
+        if part.ndim < 3:
+            raise fault("E304 heads-need-three-dims", part, -part.ndim, part.ndim - 1)
     heads, wanted = x.shape[-3], query.shape[-3]
     if heads == wanted:
         return x

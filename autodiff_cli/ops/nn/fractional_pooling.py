@@ -39,8 +39,10 @@ def _fractional_indices(x, samples, kernel, sizes):
         shape = [1] * (2 * n)
         shape[i], shape[n + i] = sizes[i], kernel[i]
         flat = flat * spatial[i] + at.reshape(*lead, *shape)
-    flat = flat.reshape(*lead, -1)
-    values = np.take_along_axis(x.reshape(*lead, -1), flat, -1).reshape(*lead, count(sizes), -1)
+    taps = count(kernel)
+    flat = flat.reshape(*lead, count(sizes) * taps)
+    values = np.take_along_axis(x.reshape(*lead, count(spatial)), flat, -1)
+    values = values.reshape(*lead, count(sizes), taps)
     best = np.where(np.isnan(values), np.inf, values).argmax(-1)
     found = np.take_along_axis(flat.reshape(values.shape), best[..., None], -1)
     return found.reshape(*lead, *sizes)
