@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from inspect import Parameter, Signature, signature
 from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
+import pytest
 
 from autodiff_cli.autograd import calls  # noqa: F401  # lists as operands
 from autodiff_cli.autograd.tensor import AccumulateGrad
@@ -36,6 +38,32 @@ class Case(NamedTuple):
 def cases() -> list[Case]:
     """All samples of the table, in its order."""
     return [Case(op, i, sample) for op in list(OPS.values()) for i, sample in enumerate(op.samples)]
+
+
+def each_op(rows: Iterable[Any]) -> Callable[[Callable[..., None]], Any]:
+    """Call a test with each of these samples, or rows that begin with one: those of one op are one
+    test of pytest's, which takes longer over a test than most samples do."""
+    of_op: dict[str, list[tuple[Any, ...]]] = {}
+    for row in rows:
+        row = (row,) if isinstance(row, Case) else row
+        of_op.setdefault(row[0].op.key, []).append(row)
+
+    def decorate(test: Callable[..., None]) -> Any:
+        def each(samples: list[tuple[Any, ...]], **given: Any) -> None:
+            for case, *rest in samples:
+                try:
+                    test(case, *rest, **given)
+                except BaseException as error:
+                    error.add_note(" ".join([case.name, *map(str, rest)]))
+                    raise
+
+        own = list(signature(test).parameters.values())[len(next(iter(of_op.values()))[0]) :]
+        first = Parameter("samples", Parameter.POSITIONAL_OR_KEYWORD)
+        each.__signature__ = Signature([first, *own])  # type: ignore[attr-defined]  # what pytest asks
+        each.__name__, each.__doc__ = test.__name__, test.__doc__
+        return pytest.mark.parametrize("samples", list(of_op.values()), ids=list(of_op))(each)
+
+    return decorate
 
 
 def array_of(spec: T, seed: str) -> np.ndarray:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 
 from autodiff_cli.autograd.batching.examples import Trace
 from autodiff_cli.autograd.batching.rules import RULES
@@ -17,7 +16,7 @@ from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.op import constant, leaf, value_of
 from autodiff_cli.graph.registry import OPS
 from autodiff_cli.graph.state import STATE
-from tests.table import Case, arrays_of, bind, cases, flat, specs, variables, weights
+from tests.table import Case, arrays_of, bind, cases, each_op, flat, specs, variables, weights
 
 EXAMPLES = 3
 
@@ -102,7 +101,7 @@ NEED_VALUES = {"allclose", "argwhere", "equal", "is_nonzero", "nonzero_places"}
 WITH_VARIABLES = [case for case in cases() if variables(case)]
 
 
-@pytest.mark.parametrize("case", WITH_VARIABLES, ids=lambda case: case.name)
+@each_op(WITH_VARIABLES)
 def test_batched(case: Case) -> None:
     places = variables(case)
     check(case, places)

@@ -6,7 +6,6 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
-import pytest
 
 import autodiff_cli
 from autodiff_cli.autograd.forward import jvp
@@ -14,7 +13,7 @@ from autodiff_cli.autograd.reverse import gradients
 from autodiff_cli.engine import evaluate  # noqa: F401  # nodes get values
 from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.op import constant, value_of
-from tests.table import Case, apply, arrays_of, cases, nodes_of, variables, weights
+from tests.table import Case, apply, arrays_of, cases, each_op, nodes_of, variables, weights
 
 
 def direction(case: Case, place: str, shape: tuple[int, ...]) -> np.ndarray:
@@ -41,7 +40,7 @@ def dot(pairs: list[tuple[Any, Any]]) -> float:
 WITH_VARIABLES = [case for case in cases() if variables(case)]
 
 
-@pytest.mark.parametrize("case", WITH_VARIABLES, ids=lambda case: case.name)
+@each_op(WITH_VARIABLES)
 def test_forward_equals_reverse(case: Case) -> None:
     inputs, moves, outputs = applied(case)
     if not outputs or case.op.name == "nn.functional.ctc_loss":  # no second derivative, as PyTorch

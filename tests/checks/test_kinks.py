@@ -15,7 +15,7 @@ from autodiff_cli.errors import AutodiffError
 from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.op import constant, value_of
 from autodiff_cli.graph.samples import T, t
-from tests.table import Case, apply, arrays_of, bind, cases, nodes_of, specs
+from tests.table import Case, apply, arrays_of, bind, cases, each_op, nodes_of, specs
 
 HALVES = [0.5, -0.5, 1.5, -1.5, 1.0, 0.0]
 PLACES = {
@@ -86,9 +86,7 @@ SOME = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("case", "place"), SOME, ids=[f"{case.name}-{place}" for case, place in SOME]
-)
+@each_op(SOME)
 def test_no_op_is_wrong_at_a_kink_and_every_kink_is_declared(case: Case, place: str) -> None:
     for check, leaf in checked(case, place):
         nodes = check.replay.order

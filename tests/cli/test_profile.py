@@ -196,8 +196,9 @@ def test_many_expressions_are_counted(cli):
 
 def test_the_code_is_shown_with_v(cli, tmp_path: Path):
     (tmp_path / "big.expr").write_text(BIG)
-    assert "def tile(" in cli("big.expr", "--plan", "-v", "--no-backward").out
-    assert "def tile(" not in cli("big.expr", "--plan", "--no-backward").out
+    words = ("big.expr", "--plan", "--no-backward", "--show", "loss")
+    assert "def tile(" in cli(*words, "-v").out
+    assert "def tile(" not in cli(*words).out
 
 
 def test_colours_change_nothing_but_colours(cli):

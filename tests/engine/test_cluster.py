@@ -93,6 +93,19 @@ print(w.tolist())""",
 ]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def idle() -> Iterator[None]:
+    """Processes of a cluster that do nothing take no time: they look at themselves once a second,
+    not fifty times."""
+    quiet = {
+        "distributed.worker.profile.enabled": False,
+        "distributed.admin.tick.interval": "1s",
+        "distributed.admin.system-monitor.interval": "1s",
+    }
+    with dask.config.set(quiet):
+        yield
+
+
 @pytest.fixture(scope="module")
 def client() -> Any:
     with (
@@ -419,7 +432,8 @@ def test_what_cannot_be_done(
     assert status == 4
 
 
-def test_nobody_answers(folder: Path) -> None:
+def test_nobody_answers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("autodiff_cli.engine.rows.cluster.ANSWERS", 0.5)
     words = ["--engine", "dask", "--scheduler", "tcp://127.0.0.1:9"]
     code, _, err = command(None, str(folder / "p.expr"), *words)
     assert code == 2 and "error[E607]: no scheduler of Dask answers at tcp://127.0.0.1:9" in err

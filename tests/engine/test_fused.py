@@ -15,7 +15,7 @@ from autodiff_cli.graph.op import constant
 from autodiff_cli.graph.registry import F
 
 from ..regimes import REGIMES, close, fused, plain, same
-from ..table import Case, apply, arrays_of, cases, nodes_of, weights
+from ..table import Case, apply, arrays_of, cases, each_op, nodes_of, weights
 
 SHARE = cases()[::2]
 POINTWISE = [case for case in cases() if case.op.kind is engine.Kind.POINTWISE]
@@ -56,7 +56,7 @@ def targets_of(case: Case) -> list[Node]:
     return found
 
 
-@pytest.mark.parametrize("case", SHARE, ids=lambda case: case.name)
+@each_op(SHARE)
 def test_as_node_by_node(case: Case) -> None:
     wanted = targets_of(case)
     plain(wanted, last=True)

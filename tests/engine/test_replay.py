@@ -16,7 +16,7 @@ from autodiff_cli.graph.registry import F
 from autodiff_cli.language.program.compiled import Compiled
 from autodiff_cli.source import Source
 
-from ..table import Case, apply, arrays_of, cases, nodes_of, specs
+from ..table import Case, apply, arrays_of, cases, each_op, nodes_of, specs
 
 
 def targets_of(case: Case, nodes: dict[str, Node]) -> list[Node]:
@@ -29,7 +29,7 @@ def targets_of(case: Case, nodes: dict[str, Node]) -> list[Node]:
     return results + [g for g in found if g is not None]
 
 
-@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
+@each_op(cases())
 def test_other_arrays(case: Case) -> None:
     arrays = arrays_of(case)
     inputs = {place: argument(array) for place, array in arrays.items()}

@@ -30,7 +30,7 @@ from autodiff_cli.source import Source
 from autodiff_cli.transform.simplify import representatives
 
 from ..recorded import cases as recorded
-from ..table import Case, apply, arrays_of, cases, nodes_of, weights
+from ..table import Case, apply, arrays_of, cases, each_op, nodes_of, weights
 from .test_textbook import CASES, DATA, FIXTURES
 
 SAMPLES = sorted(Path("samples").glob("*.*"))
@@ -128,7 +128,7 @@ CHOSEN: dict[str, list[str]] = json.loads((FIXTURES / "exported_samples.json").r
 WRITTEN = [c for c in cases() if c.name.endswith("-0") or c.name in CHOSEN["numpy"]]
 
 
-@pytest.mark.parametrize("case", WRITTEN, ids=lambda case: case.name)
+@each_op(WRITTEN)
 def test_ops_give_their_gradients(case: Case) -> None:
     code = exported_sample(case)
     if code is not None:

@@ -16,7 +16,6 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
-import pytest
 
 from autodiff_cli.autograd import reverse
 from autodiff_cli.autograd.tensor import Tensor
@@ -35,7 +34,7 @@ from autodiff_cli.symbolic.expression import Expression, text
 from autodiff_cli.symbolic.latex import latex
 from autodiff_cli.symbolic.terms import NoFormula
 
-from ..table import Case, apply, array_of, cases, nodes_of, specs, weights
+from ..table import Case, apply, array_of, cases, each_op, nodes_of, specs, weights
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "formulas.json"
 RECORDED: dict[str, dict[str, list[int | None]]] = (
@@ -120,7 +119,7 @@ def lengths(case: Case, place: str) -> list[int | None]:
     return found
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+@each_op(CASES)
 def test_formulas_are_the_gradients(case: Case) -> None:
     found = {place: lengths(case, place) for place, spec in specs(case) if spec.grad}
     if RECORD:

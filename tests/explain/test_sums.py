@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from autodiff_cli.autograd.tensor import Tensor
 from autodiff_cli.explain.build import explain as explain_graph
@@ -23,7 +23,7 @@ from autodiff_cli.source import Source
 from ..properties.test_programs import SETTINGS, expressions, program
 from ..recorded import cases as recorded_cases
 from ..recorded import same_text
-from ..table import Case, apply, arrays_of, cases, nodes_of
+from ..table import Case, apply, arrays_of, cases, each_op, nodes_of
 from .conftest import explained
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
@@ -69,9 +69,9 @@ def test_contributions_add_up_on_random_programs(text: str) -> None:
 
 
 @given(expressions())
-@SETTINGS
+@settings(SETTINGS, max_examples=12)
 def test_statements_add_up_like_operations(text: str) -> None:
-    source = program(text) + "for i in range(60):\n    loss = tanh(loss * 0.9) + 0.1 * c\n"
+    source = program(text) + "for i in range(40):\n    loss = tanh(loss * 0.9) + 0.1 * c\n"
     found = explained(source, check=False)
     every = explained(source, check=False, every=True)
     assert found.grouped and not every.grouped
@@ -118,7 +118,7 @@ def test_snippets_are_explained_or_refused_in_words(case: dict[str, Any]) -> Non
 SAMPLES = [case for case in cases() if case.op.differentiable]
 
 
-@pytest.mark.parametrize("case", SAMPLES, ids=[case.name for case in SAMPLES])
+@each_op(SAMPLES)
 def test_every_op_explains_itself(case: Case) -> None:
     nodes = nodes_of(case, arrays_of(case))
     outputs = [n for n in apply(case, nodes) if n.requires_grad]

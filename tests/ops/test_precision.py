@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 
 from autodiff_cli.autograd import reverse
 from autodiff_cli.engine.evaluate import evaluate
@@ -15,7 +14,7 @@ from autodiff_cli.graph.registry import F
 from autodiff_cli.graph.samples import S
 from autodiff_cli.graph.state import STATE
 
-from ..table import Case, arrays_of, bind, cases, flat, nodes_of, specs
+from ..table import Case, arrays_of, bind, cases, each_op, flat, nodes_of, specs
 
 
 def has_floats(value: Any) -> bool:
@@ -76,7 +75,7 @@ def outcome(case: Case, default: str) -> list[np.ndarray]:
         STATE.reset()
 
 
-@pytest.mark.parametrize("case", with_numbers(), ids=lambda case: case.name)
+@each_op(with_numbers())
 def test_numbers_keep_their_digits(case: Case) -> None:
     single, double = outcome(case, "float32"), outcome(case, "float64")
     assert len(single) == len(double)

@@ -25,6 +25,7 @@ from ..table import (
     bind,
     call,
     cases,
+    each_op,
     nodes_of,
     parts,
     specs,
@@ -34,10 +35,6 @@ from ..table import (
 
 CASES = cases()
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "ops.npz"
-
-
-def by_name(case: Case) -> str:
-    return case.name
 
 
 @pytest.fixture(scope="session")
@@ -79,7 +76,7 @@ def gradients(case: Case, nodes: dict[str, Node], create_graph: bool = False) ->
     }
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if not c.op.public], ids=by_name)
+@each_op(c for c in CASES if not c.op.public)
 def test_shape_and_dtype_are_known_before_the_value(case: Case) -> None:
     results = apply(case, nodes_of(case, arrays_of(case)))
     evaluate([r for r in results if r.value is None])
@@ -88,7 +85,7 @@ def test_shape_and_dtype_are_known_before_the_value(case: Case) -> None:
         assert node.value.dtype == node.dtype
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if c.op.public], ids=by_name)
+@each_op(c for c in CASES if c.op.public)
 def test_value_and_gradient_are_those_of_pytorch(
     case: Case, reference: dict[str, dict[str, np.ndarray]]
 ) -> None:
@@ -145,7 +142,7 @@ def differentiable(case: Case) -> bool:
     )
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if differentiable(c)], ids=by_name)
+@each_op(c for c in CASES if differentiable(c))
 def test_gradients_agree_with_differences(case: Case) -> None:
     arrays = arrays_of(case)
     nodes = nodes_of(case, arrays)
@@ -186,14 +183,13 @@ OWN_RULE = [
 ]
 
 
-@pytest.mark.parametrize("case", OWN_RULE, ids=by_name)
-def test_a_composites_own_rule_equals_its_bodys(
-    case: Case, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@each_op(OWN_RULE)
+def test_a_composites_own_rule_equals_its_bodys(case: Case) -> None:
     arrays = arrays_of(case)
     own = gradients(case, nodes_of(case, arrays))
-    monkeypatch.setattr(case.op, "vjp_rule", None)
-    body = gradients(case, nodes_of(case, arrays))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(case.op, "vjp_rule", None)
+        body = gradients(case, nodes_of(case, arrays))
     assert own.keys() == body.keys()
     for place, g in own.items():
         rtol = 1e-9 if g.dtype == np.float64 else 1e-6  # a few roundings of the dtype
@@ -209,7 +205,7 @@ KINKED = [
 ]
 
 
-@pytest.mark.parametrize("case", KINKED, ids=by_name)
+@each_op(KINKED)
 def test_samples_off_a_kink_have_a_distance(case: Case) -> None:
     """What was checked with differences lies off every kink that the op declares."""
     nodes = nodes_of(case, arrays_of(case))
@@ -218,19 +214,22 @@ def test_samples_off_a_kink_have_a_distance(case: Case) -> None:
     assert np.min(distance, initial=np.inf) > 1e-5
 
 
-ERRORS = [(op, i, bad) for op in OPS.values() for i, bad in enumerate(op.errors)]
+ERRORS = [
+    Case(op, i, bad)  # type: ignore[arg-type]  # a Bad has args and kwargs like a sample
+    for op in OPS.values()
+    for i, bad in enumerate(op.errors)
+]
 
 
-@pytest.mark.parametrize(
-    ("op", "number", "bad"), ERRORS, ids=[f"{o.key}-{i}" for o, i, _ in ERRORS]
-)
-def test_bad_arguments_are_named(op: object, number: int, bad: Bad) -> None:
-    case = Case(op, number, bad)  # type: ignore[arg-type]  # a Bad has args and kwargs like a sample
+@each_op(ERRORS)
+def test_bad_arguments_are_named(case: Case) -> None:
+    op, bad = case.op, case.sample
     arrays = {place: array_of(spec, f"{case.name}/{place}") for place, spec in specs(case)}
     args, kwargs = bind(case, nodes_of(case, arrays))
     with pytest.raises(AutodiffError) as caught:
-        result = op(*args, **kwargs)  # type: ignore[operator]  # an Op
+        result = op(*args, **kwargs)
         evaluate([result] if isinstance(result, Node) else list(result))
+    assert isinstance(bad, Bad)
     assert caught.value.code == bad.code
     assert bad.words in caught.value.message
     assert caught.value.diagnostic.helps

@@ -26,6 +26,8 @@ from .passes import TOGETHER, WHOLE, Passes, Rows
 from .placement import along
 from .sources import DaskSource, Picked, Source, source_of
 
+ANSWERS = 3.0  # seconds that a scheduler may take to answer
+
 
 def _dask() -> Any:
     try:
@@ -289,7 +291,7 @@ def connected(
         else:
             try:
                 with catch_warnings(action="ignore"):  # of versions
-                    client = stack.enter_context(Client(scheduler, timeout=3))
+                    client = stack.enter_context(Client(scheduler, timeout=ANSWERS))
             except (OSError, ValueError) as error:
                 raise fault("E607 no-scheduler", scheduler, error) from None
         cluster = Cluster(client, chunk)
