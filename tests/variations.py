@@ -112,9 +112,14 @@ def variations(case: Case) -> dict[str, Variation]:
 
 
 def _variations(case: Case) -> Iterator[Variation]:
-    """Changes of a sample; all of those of tensors for the first of an op alone."""
+    """Changes of a sample; of tensors only those of places that no sample of the op before has."""
     own = {place: array_of(spec, f"{case.name}/{place}") for place, spec in specs(case)}
     floats = [place for place, array in own.items() if array.dtype.kind == "f"]
+    before = {
+        place
+        for number, sample in enumerate(case.op.samples[: case.number])
+        for place, _ in specs(Case(case.op, number, sample))
+    }
     yield Variation("as it is", own, {})
     if case.number == 0:
         for dtype in DTYPES:
@@ -126,18 +131,19 @@ def _variations(case: Case) -> Iterator[Variation]:
             if others:
                 cast = {p: (a * 2 if kind == "b" else a).astype(dtype) for p, a in others.items()}
                 yield Variation(f"{kind} {dtype}", {**own, **cast}, {})
-        for place in floats if len(floats) > 1 else ():
-            for dtype in ("float32", "int64", "bool"):
-                yield Variation(f"{place} {dtype}", {**own, place: _cast(own[place], dtype)}, {})
-        for place, array in own.items():
-            for label, other in _shapes(array):
-                yield Variation(f"{place} {label}", {**own, place: other}, {})
-            if place.isidentifier() or place.isdigit():
-                yield Variation(f"{place} none", own, {_key(place): None})
-        for place in floats:
-            yield Variation(f"{place} odd", {**own, place: _odd(own[place])}, {})
         if len(own) > 1:
             yield Variation("all in columns", {p: np.asfortranarray(a) for p, a in own.items()}, {})
+    for place, array in own.items():
+        if place in before:
+            continue
+        if place in floats:
+            for dtype in ("float32", "int64", "bool") if len(floats) > 1 else ():
+                yield Variation(f"{place} {dtype}", {**own, place: _cast(array, dtype)}, {})
+            yield Variation(f"{place} odd", {**own, place: _odd(array)}, {})
+        for label, other in _shapes(array):
+            yield Variation(f"{place} {label}", {**own, place: other}, {})
+        if place.isidentifier() or place.isdigit():
+            yield Variation(f"{place} none", own, {_key(place): None})
     for i, value in enumerate(case.sample.args):
         for other in _others(value) if not isinstance(value, T) else ():
             yield Variation(f"{i}={other!r}", own, {i: other})

@@ -106,8 +106,11 @@ def _results(case: Case, leaves: dict[str, Tensor], args: Any, kwargs: Any) -> l
         kinds_ = (total.dtype, *[leaf.node.dtype for leaf in leaves.values()])
         tolerance = max(TOLERANCE.get(str(kind), 1e-9) for kind in kinds_)
         for place, g in zip(wanted, slopes, strict=True):
-            numbers = (None, 0.0) if g is None else summed(g.numpy())
-            found.append([place, *numbers, tolerance])
+            if g is None:
+                found.append([place, None, 0.0, tolerance])
+                continue
+            title = described(g.numpy(), strides_of(g.node))
+            found.append([f"{place}: {title}", *summed(g.numpy()), tolerance])
     return found
 
 

@@ -76,7 +76,11 @@ def recorded(
         wanted = {p: leaf for p, leaf in leaves.items() if leaf.requires_grad}
         slopes = torch.autograd.grad(total, list(wanted.values()), allow_unused=True)
         for place, g in zip(wanted, slopes, strict=True):
-            found.append([place, None if g is None else summed(g.numpy(force=True))[0]])
+            if g is None:
+                found.append([place, None])
+                continue
+            value = g.numpy(force=True)
+            found.append([f"{place}: {described(value, g.stride())}", summed(value)[0]])
     return found
 
 
@@ -96,8 +100,11 @@ def compared(
         except Exception as error:
             found = [f"E900 {type(error).__name__}: {error}"]
         same = close(found, wanted)
-        if not same and type(wanted) is list:
-            loose = [[loosely(title), number] for title, number in wanted]
+        if not same and type(wanted) is list and len(wanted) == len(found):
+            loose = [
+                [title if title == part[0] else loosely(title), number]
+                for (title, number), part in zip(wanted, found, strict=True)
+            ]
             wanted, same = (loose, True) if close(found, loose) else (wanted, False)
         if same and type(wanted) is str:
             wanted = [wanted, found[0]]

@@ -275,14 +275,12 @@ def _antialiased(kind: str, out: int, scale: float | None, align: bool, length: 
     center = ratio * (np.arange(out) + 0.5)
     start = np.maximum((center - support + 0.5).astype(np.intp), 0)
     end = np.minimum((center + support + 0.5).astype(np.intp), length)
-    end = np.maximum(end, start + 1)
-    table = _ranges(np.minimum(start, length - 1), np.minimum(end, length), length)
+    table = _ranges(start, end, length)
     offset = start[:, None] + np.arange(table.at.shape[1])
     weight = filter_of((offset - center[:, None] + 0.5) / max(ratio, 1.0))
     if table.valid is not None:
         weight = np.where(table.valid, weight, 0)
-    total = weight.sum(1, keepdims=True)
-    return Taps(table.at, weight / np.where(total == 0, 1, total), table.valid, length)
+    return Taps(table.at, weight / weight.sum(1, keepdims=True), table.valid, length)
 
 
 def _spaced(at: Any) -> Any:

@@ -202,10 +202,13 @@ def group_norm(
     """Mean 0 and variance 1 within each group of channels, then `weight` and `bias`."""
     channels = _channels("group_norm", input)
     places = count(input.shape[2:])
-    if num_groups > 0 and input.shape[0] * channels // num_groups * places == 1:
+    if num_groups < 1:
+        raises = "RuntimeError" if num_groups else "ZeroDivisionError"
+        raise fault("E308 group_norm-channels-do-not", channels, num_groups, raises)
+    if input.shape[0] * channels // num_groups * places == 1:
         raise fault("E308 group_norm-needs-more-value", input)
-    if num_groups < 1 or channels % num_groups:
-        raise fault("E308 group_norm-channels-do-not", channels, num_groups)
+    if channels % num_groups:
+        raise fault("E308 group_norm-channels-do-not", channels, num_groups, "")
     _check_parameter("group_norm", "weight", weight, (channels,), input)
     _check_parameter("group_norm", "bias", bias, (channels,), input)
     require_float("group_norm", input)

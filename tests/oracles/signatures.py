@@ -1,0 +1,72 @@
+"""Writes tests/fixtures/signatures.json: the defaults of PyTorch's parameters (and argparse's), for
+each function and method that the library written in the language has too.
+
+Run from the root with PyTorch installed: `python -m tests.oracles.signatures`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import pkgutil
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from autodiff_cli.language.nn.module_names import PRELUDE
+
+from ..language.test_signatures import FIXTURE, definitions
+
+MODULES = ("torch.nn", "torch.optim", "torch.distributions", "torch.utils.data", "argparse")
+
+
+def modules() -> Iterator[Any]:
+    """The modules that define what the library has."""
+    for name in MODULES:
+        package = importlib.import_module(name)
+        yield package
+        for found in pkgutil.walk_packages(getattr(package, "__path__", ()), f"{name}."):
+            if not any(word in found.name for word in ("quant", "datapipes", "_ops", "backends")):
+                yield importlib.import_module(found.name)
+
+
+def defaults(function: Any) -> dict[str, str] | None:
+    """The values of parameters that may be left out."""
+    try:
+        found = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    kinds = (bool, int, float, str, tuple, type(None))
+    given = {p.name: p.default for p in found if isinstance(p.default, kinds)}
+    return {p: repr(tuple(v) if isinstance(v, tuple) else v) for p, v in given.items()}
+
+
+def main() -> None:
+    """Look for each definition; the module that comes first has it."""
+    assert torch
+    known: dict[str, Any] = {}
+    for module in modules():
+        for name in PRELUDE:
+            if hasattr(module, name) and not inspect.ismodule(getattr(module, name)):
+                known.setdefault(name, getattr(module, name))
+    found = {}
+    for title, ours in definitions().items():
+        name, _, method = title.partition(".")
+        theirs = known.get(name)
+        theirs = getattr(theirs, method, None) if method else theirs
+        values = defaults(theirs) if callable(theirs) else None
+        if values is None:
+            continue
+        alike = {p: v for p, v in ours.items() if values.get(p) == v}
+        found[title] = alike
+        for p, v in ours.items():
+            if p not in alike:
+                print(title, p, v, "PyTorch:", values.get(p))
+    FIXTURE.write_text(json.dumps(found, indent=0, sort_keys=True) + "\n", "utf-8")
+    print(len(found), "signatures")
+
+
+if __name__ == "__main__":
+    main()
