@@ -46,6 +46,7 @@ from .source import Observed, under_observation
 from .units import Units
 from .words import readable
 
+NONE = ("E404", "E505")  # one derivative has no formula, or none that is short enough
 LONGEST = 2000  # characters of a formula
 MOST_NODES = 60  # of a result whose code has the formulas of its gradients
 
@@ -68,7 +69,7 @@ class Derivative:
 
 @dataclass(slots=True)
 class Derived(Ended):
-    """The derivatives of a program, or the error that prevented them."""
+    """The derivatives of a program, and the errors that prevented them, or some of them."""
 
     file: str
     of: str = ""
@@ -76,6 +77,7 @@ class Derived(Ended):
     order: int = 1
     whole: bool = False  # of a result with axes
     derivatives: tuple[Derivative, ...] = ()
+    missing: dict[str, AutodiffError] = field(default_factory=dict)  # by name: why it has none
     code: str = ""  # stand-alone, where it was asked for
     data: dict[str, np.ndarray] = field(default_factory=dict)  # what it reads from a file
 
@@ -171,29 +173,40 @@ def _derived(
 ) -> Derived:  # fmt: skip
     context = _Context(program, seeds, objective, request)
     used, wanted = context.recording.used, context.wanted
-    found: list[Derivative] = []
+    pairs: list[tuple[tuple[Variable, ...], Node]]
     if whole and seeds[0][0].ndim:
         with grad_mode(True):
             blocks = jacobian(seeds[0][0], [v.node for v in wanted])
-        evaluate(blocks)
         context.whole = True
-        for v, block in zip(wanted, blocks, strict=True):
-            found.append(context.derivative((v,), block, raw))
+        pairs = [((v,), block) for v, block in zip(wanted, blocks, strict=True)]
     elif order == 1:
-        evaluate([used[v.node] for v in wanted])
-        for v in wanted:
-            made = context.derivative((v,), used[v.node], raw)
-            if steps:
-                made = replace(made, steps=context.steps(v, used[v.node], made))
-            found.append(made)
+        pairs = [((v,), used[v.node]) for v in wanted]
     else:
         with grad_mode(True):
-            pairs = hessian(seeds[0][0], [v.node for v in wanted])
-        for i, v in enumerate(wanted):
-            for j, other in enumerate(wanted[i:], i):
-                pair = (v, other) if i != j else (v,)
-                found.append(context.derivative(pair, pairs[i][j], raw, 2))
-    return context.derived(order=order, whole=context.whole, derivatives=tuple(found))
+            rows = hessian(seeds[0][0], [v.node for v in wanted])
+        pairs = [
+            ((v, other) if i != j else (v,), rows[i][j])
+            for i, v in enumerate(wanted) for j, other in enumerate(wanted[i:], i)
+        ]  # fmt: skip
+    if order == 1:
+        evaluate([gradient for _, gradient in pairs])
+    found: list[Derivative] = []
+    missing: dict[str, AutodiffError] = {}
+    for pair, gradient in pairs:
+        try:
+            made = context.derivative(pair, gradient, raw, order)
+            found.append(made)
+            if steps and order == 1 and not context.whole:
+                found[-1] = replace(made, steps=context.steps(pair[0], gradient, made))
+        except AutodiffError as error:
+            if error.code not in NONE:
+                raise
+            missing[context.called(pair)] = error
+    errors = sorted(missing.values(), key=lambda error: -error.diagnostic.exit_code)
+    return context.derived(
+        order=order, whole=context.whole, derivatives=tuple(found), missing=missing,
+        error=errors[0] if errors else None, more_errors=errors[1:],
+    )  # fmt: skip
 
 
 class _Context:
@@ -241,17 +254,20 @@ class _Context:
         """Return the derivation with its file, objective and warnings."""
         return Derived(self.file, self.of, name(self.of), warnings=self.warnings, **found)
 
+    def called(self, pair: tuple[Variable, ...]) -> str:
+        """`x`, or `x,y`."""
+        return ",".join(self.short.get(v.node, v.name) for v in pair)
+
     def derivative(
         self, pair: tuple[Variable, ...], gradient: Node, raw: bool, order: int = 1
     ) -> Derivative:
         """The derivative with respect to one name, or the second one to two of them."""
         nodes = [v.node for v in pair]
-        called = [self.short.get(v.node, v.name) for v in pair]
-        shown = ",".join(called)
+        shown = self.called(pair)
         found, verified = self.found(nodes, gradient, raw, shown, order)
         rest, lets, cost = found
         return Derivative(
-            shown, text(rest, 0, not raw), latex(rest), r", ".join(map(name, called)),
+            shown, text(rest, 0, not raw), latex(rest), r", ".join(map(name, shown.split(","))),
             gradient.shape, verified,
             tuple((n, text(part, 0, True), latex(part)) for n, part in lets), cost,
         )  # fmt: skip
@@ -273,6 +289,8 @@ class _Context:
                         return formula, True
             except NoFormula as error:
                 missing = error.node
+        if order > 1 and gradient.ndim > 2:
+            raise fault("E404 d2-axes", self.of, wrt, gradient.ndim)
         if order > 1 or (missing is not None and missing.op is CONSTANT):
             raise self._none(missing, gradient, wrt)
         short = [

@@ -13,6 +13,7 @@ from autodiff_cli.explain.model import Request
 from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
 
+from ..cli.conftest import Cli
 from ..properties.test_programs import SETTINGS, expressions, program
 
 
@@ -130,3 +131,38 @@ def test_changed_data() -> None:
     assert own.error is not None and own.error.code == "E404"
     function = derive_source(Source(text, "data.py"), Options(), Request(of="loss"))
     assert [d.text for d in function.derivatives] == ["sigmoid(x) * (1 - sigmoid(x))"]
+
+
+PARTLY = "x = 0.5; y = 3\nfor i in range(500):\n    x = sin(x) * x\nloss = x + y**2"
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ((), "d loss / d y = 2 * y\n"),
+        (("--statements",), "dloss_dy = 2 * y\n"),
+        (("--to", "latex"), "\\begin{align*}\n\\frac{\\partial \\ell}{\\partial y} &= 2 y\n\\end{align*}\n"),
+    ],
+    ids=["", "statements", "latex"],
+)  # fmt: skip
+def test_what_is_found_is_shown_beside_what_is_not(
+    cli: Cli, form: tuple[str, ...], said: str
+) -> None:
+    found = cli("derive", *form, "-e", PARTLY)
+    assert found.out == said
+    assert found.code == 4
+    assert found.err.startswith("error[E505]: d loss / d x#1 is too long for a formula\n")
+
+
+def test_all_that_is_missing_is_said(cli: Cli) -> None:
+    pair = "z = [[2, 1], [1, 3]]; y = 3; loss = y**2 + sum(z**3)"
+    found = cli("derive", "--order", "2", "--wrt", "z,y", "-e", pair)
+    assert found.out == "d2 loss / d z d y = zeros(2, 2)\nd2 loss / d y d y = 2\n"
+    assert found.err.startswith("error[E404]: the second derivative of loss by z has 4 axes, ")
+    assert found.code == 3
+    mixed = cli("derive", "-e", PARTLY + "\nA = [[1, 2], [3, 5]]", "--format", "json")
+    document = json.loads(mixed.out)
+    assert document["status"] == "error"
+    assert document["derivatives"]["y"]["expr"] == "2 * y"
+    assert document["missing"]["x#1"] == document["error"]
+    assert document["error"]["code"] == "E505"

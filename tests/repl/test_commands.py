@@ -133,6 +133,9 @@ def test_explain_why_graph_derive(demo: Any) -> None:
     assert ".dot" in demo.fails(":graph it.gif")
     assert demo.fails(":graph missing/it.dot")
     assert "d loss / d A = 2 * A + B" in demo(":derive")
+    demo("z = 1; h = 0.5\nfor i in range(500):\n    h = sin(h) * h\n\nq = h + z*z\n")
+    partly = demo.fails(":derive q")
+    assert "d q / d z = 2 * z" in partly and "error[E505]: d q / d h#1 is too long" in partly
     assert "W403" not in demo(":jac loss")
 
 

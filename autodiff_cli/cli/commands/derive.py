@@ -60,8 +60,8 @@ COMMAND = Command(
     "derive", OPTIONS, ("files", "[FILE|-]..."), derive,
     "Derivatives as formulas, in the names of the program.\n\n"
     "A formula is evaluated where the program's values are and compared with the gradient. "
-    "What has none is E404, what is too long E505; `autodiff explain` shows any derivative "
-    "step by step.",
+    "What has none is E404, what is too long E505, beside the formulas of the other names; "
+    "`autodiff explain` shows any derivative step by step.",
     EXAMPLES,
 )  # fmt: skip
 
@@ -90,7 +90,7 @@ class Deriver(Documents):
 
         if self.form == "json":
             self.emit(shown.dump(report))
-        elif report.error is None:
+        elif report.error is None or report.derivatives:
             if report.code:
                 self.emit(report.code)
                 if report.data:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...explain.derive import Derived
 from ...symbolic.latex import name as latex_name
-from ..document import enveloped, picked
+from ..document import enveloped, picked, problem
 from ..plain import BOLD, DIM, RESET
 from ..text import broken, dumped, identifier, printable, text_width
 
@@ -82,8 +82,13 @@ def latex(found: Derived) -> str:
 
 
 def dump(found: Derived) -> str:
-    """The document as one line, with its line end."""
-    return dumped(enveloped(SCHEMA, found, lambda: _body(found)))
+    """The document as one line, with its line end; where some names have no formula it has those
+    of the others, and the errors by name."""
+    document = enveloped(SCHEMA, found, lambda: _body(found))
+    if found.missing:
+        errors = {name: problem(error.diagnostic) for name, error in found.missing.items()}
+        document |= {**_body(found), "missing": errors}
+    return dumped(document)
 
 
 def _body(found: Derived) -> dict[str, Any]:
