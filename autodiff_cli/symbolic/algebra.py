@@ -13,6 +13,7 @@ from typing import Any
 
 from ..graph.node import Shape
 from ..graph.registry import overloads
+from .axes import without_splits
 from .masks import lifted, lowered, without_masks
 from .matrices import rooted, without_roots
 from .places import without_slices
@@ -41,7 +42,7 @@ TOGETHER = {
     "sinh": ("cosh", "tanh"), "sin": ("cos", "tan"), "exp": ("sigmoid", "sigmoid"),
     "sign": ("", "abs"),
 }  # fmt: skip
-IDEMPOTENT = ("gate", "delta", "triangle", "one_hot", "move", "window", "mask")
+IDEMPOTENT = ("gate", "delta", "triangle", "one_hot", "move", "window", "mask", "split")
 MOST_TERMS = 40  # of one sum
 MOST_FACTORS = 9  # of one term
 
@@ -179,7 +180,7 @@ class Algebra:
             if type(first) is int and type(second) is int and any(second in f.at for f in rest):
                 rest = renamed(rest, {second: first})
                 return self._merged(number, [*rest, factors[position]])
-        cut = without_slices(self, factors)
+        cut = without_slices(self, factors) or without_splits(self, factors)
         if cut is not None:
             return self._merged(number * cut[0], cut[1])
         factors = [f for f in factors if not self._is_idle(f, factors)]

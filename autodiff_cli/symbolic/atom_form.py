@@ -90,7 +90,7 @@ class AtomPrinter:
             condition = self._condition(atom)
             ends = (condition.shown, Number(1.0), Number(0.0))
             return Form(condition.cost + 1, condition.marks, Call("where", ends))
-        if atom.kind in ("window", "mask"):  # of nothing
+        if atom.kind in ("window", "mask", "split"):  # of nothing
             raise NoFormula
         if atom.kind == "masked":
             return call("masked_fill", *self._sides(atom.parts))

@@ -1,19 +1,26 @@
 """Axes that are split, joined and moved: views, transposes, and products of matrices.
 
 What a view joined is read as the axes that it was made of, so that a product over them (what
-`einsum` and `kron` compute) is one in index form.
+`einsum` and `kron` compute) is one in index form. What it splits is a product with an array of
+zeros and ones, with the axes (whole, parts...), and so is what it joined where that is read whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..graph.node import Node, Shape
+from .expression import Call, Expression, Name, Number
+from .forms import Form, Forms, add, is_label
+from .lets import cost_of
 from .matrices import sum_of_logarithms
-from .terms import Label, NoFormula, Sum
+from .terms import Factor, Label, NoFormula, Sum, is_summed
 
 if TYPE_CHECKING:
+    from .algebra import Algebra
     from .reading import Reader
 
 
@@ -34,6 +41,23 @@ def grouped(reader: Reader, node: Node) -> Grouped:
     return Grouped(found, tuple((i,) if size != 1 else () for i, size in enumerate(found.shape)))
 
 
+def joined(algebra: Algebra, found: Grouped) -> Sum:
+    """With the axes of every group as one."""
+    at: list[Label] = [None] * len(found.sum.shape)
+    operands: list[tuple[Sum, tuple[Label, ...]]] = []
+    for axis, group in enumerate(found.groups):
+        for part in group:
+            at[part] = axis if len(group) == 1 else algebra.fresh()
+        if len(group) > 1:
+            operands.append((_split(algebra, found.sizes(axis)), (axis, *(at[i] for i in group))))
+    sizes = tuple(prod(found.sizes(axis)) for axis in range(len(found.groups)))
+    return algebra.einsum([*operands, (found.sum, tuple(at))], sizes)
+
+
+def _split(algebra: Algebra, sizes: Sequence[int]) -> Sum:
+    return algebra.of_atom(algebra.atom("split", None, (), (prod(sizes), *sizes)))
+
+
 def _plain(reader: Reader, found: Grouped, shape: Shape) -> Sum | Grouped:
     """Without groups where no axis was joined."""
     if any(len(group) > 1 for group in found.groups):
@@ -46,18 +70,45 @@ def _plain(reader: Reader, found: Grouped, shape: Shape) -> Sum | Grouped:
 
 
 def view(reader: Reader, node: Node, inner: Node, *args: Any) -> Sum | Grouped:
-    source = grouped(reader, inner)
+    """Axes that are joined are a group; those of others are joined and split anew."""
+    if not node.numel:
+        raise NoFormula(node)
+    algebra, source = reader.algebra, grouped(reader, inner)
     left = [part for group in source.groups for part in group]
-    groups = []
-    for size in node.shape:
-        group: list[int] = []
-        while size > 1 and left and size % source.sum.shape[left[0]] == 0:
-            size //= source.sum.shape[left[0]]
-            group.append(left.pop(0))
-        if size != 1:
-            raise NoFormula(node)
-        groups.append(tuple(group))
-    return _plain(reader, Grouped(source.sum, tuple(groups)), node.shape)
+    wanted = [axis for axis, size in enumerate(node.shape) if size != 1]
+    at: list[Label] = [None] * len(source.sum.shape)
+    operands: list[tuple[Sum, tuple[Label, ...]]] = []
+    sizes: list[int] = []
+    groups: list[tuple[int, ...]] = [()] * node.ndim
+    while wanted:
+        old, new = [left.pop(0)], [wanted.pop(0)]
+        while (before := [source.sum.shape[i] for i in old]) and (
+            prod(before) != prod(after := [node.shape[axis] for axis in new])
+        ):
+            source_is_short = prod(before) < prod(after)
+            (old if source_is_short else new).append((left if source_is_short else wanted).pop(0))
+        if len(new) == 1:
+            groups[new[0]] = tuple(range(len(sizes), len(sizes) + len(old)))
+            for part, axis in zip(old, groups[new[0]], strict=True):
+                at[part] = axis
+            sizes += before
+            continue
+        for part in old:
+            at[part] = algebra.fresh()
+        whole = at[old[0]]
+        if len(old) > 1:
+            whole = algebra.fresh()
+            operands.append((_split(algebra, before), (whole, *(at[part] for part in old))))
+        for axis in new:
+            groups[axis] = (len(sizes),)
+            sizes.append(node.shape[axis])
+        ends = range(len(sizes) - len(new), len(sizes))
+        operands.append((_split(algebra, sizes[ends[0] :]), (whole, *ends)))
+    if operands:
+        sum_ = algebra.einsum([*operands, (source.sum, tuple(at))], tuple(sizes))
+    else:
+        sum_ = algebra.moved(source.sum, tuple(at), tuple(sizes))
+    return _plain(reader, Grouped(sum_, tuple(groups)), node.shape)
 
 
 def permute(reader: Reader, node: Node, inner: Node, dims: tuple[int, ...]) -> Sum | Grouped:
@@ -77,11 +128,30 @@ def transpose(
 
 def matmul(reader: Reader, node: Node, left: Node, right: Node) -> Sum | Grouped:
     """Rows times columns; what is in front is broadcast."""
-    algebra = reader.algebra
-    one, other = grouped(reader, left), grouped(reader, right)
+    found = _product(reader, node, (left, right), grouped)
+    return found or _product(reader, node, (left, right), _whole) or _none(node)
+
+
+def _whole(reader: Reader, node: Node) -> Grouped:
+    """Without groups."""
+    axes = tuple((axis,) if size != 1 else () for axis, size in enumerate(node.shape))
+    return Grouped(reader.of(node), axes)
+
+
+def _none(node: Node) -> Sum:
+    raise NoFormula(node)
+
+
+def _product(
+    reader: Reader, node: Node, operands: tuple[Node, Node],
+    read: Callable[[Reader, Node], Grouped],
+) -> Sum | Grouped | None:  # fmt: skip
+    """The product of two operands; None where their axes are made of others."""
+    algebra, (left, right) = reader.algebra, operands
+    one, other = (read(reader, operand) for operand in operands)
     inner, outer = left.ndim - 1, max(right.ndim - 2, 0)
     if one.sizes(inner) != other.sizes(outer):
-        raise NoFormula(node)
+        return None
     at: list[list[Label]] = [[None] * len(one.sum.shape), [None] * len(other.sum.shape)]
     for mine, its in zip(one.groups[inner], other.groups[outer], strict=True):
         at[0][mine] = at[1][its] = algebra.fresh()
@@ -104,7 +174,7 @@ def matmul(reader: Reader, node: Node, left: Node, right: Node) -> Sum | Grouped
             if not parts:
                 continue
             if found and [sizes[i] for i in found] != (one, other)[k].sizes(own):
-                raise NoFormula(node)
+                return None
             if not found:
                 found = tuple(range(len(sizes), len(sizes) + len(parts)))
                 sizes += (one, other)[k].sizes(own)
@@ -133,6 +203,78 @@ def total(reader: Reader, inner: Node) -> Sum:
     sum_ = grouped(reader, inner).sum
     half = sum_of_logarithms(reader.algebra, sum_)
     return half or reader.algebra.reduced(sum_, tuple(range(len(sum_.shape))), False)
+
+
+# -- products -------------------------------------------------------------------------------------
+
+
+def without_splits(algebra: Algebra, factors: list[Factor]) -> tuple[float, list[Factor]] | None:
+    """The first array that splits an axis and disappears: what it splits, or makes of all parts, is
+    summed, or made whole or split again. None where there is none."""
+    splits = [f for f in factors if algebra.atoms[f.atom].kind == "split"]
+    for one in splits:
+        rest = [f for f in factors if f is not one]
+        sizes = algebra.atoms[one.atom].shape
+        used = Counter(label for f in factors for label in f.at)
+        for same, apart in ((slice(0, 1), slice(1, None)), (slice(1, None), slice(0, 1))):
+            if not all(map(is_summed, one.at[same])):
+                continue
+            if all(used[x] == 1 for x in one.at[same]):
+                gone = zip(one.at[apart], sizes[apart], strict=True)
+                return float(prod(n for x, n in gone if is_summed(x) and used[x] == 1)), rest
+            for other in splits:
+                twice = other is not one and (other.atom, other.at[same]) == (
+                    one.atom,
+                    one.at[same],
+                )
+                if twice and all(used[x] == 2 for x in one.at[same]):
+                    rest.remove(other)
+                    ends = zip(one.at[apart], other.at[apart], sizes[apart], strict=True)
+                    return 1.0, rest + [
+                        Factor(algebra.atom("delta", None, (), (n, n)), (a, b)) for a, b, n in ends
+                    ]
+    return None
+
+
+# -- writing --------------------------------------------------------------------------------------
+
+
+def resized(factor: Factor, sizes: Shape, inner: Forms, outside: set[Any]) -> Forms:
+    """What is made of a part by joining axes, or by splitting one."""
+    found: Forms = {}
+    whole, parts = factor.at[:1], factor.at[1:]
+    for (layout, below), form in inner.items():
+        for old, new in ((parts, whole), (whole, parts)):
+            at = layout.index(old[0]) if old[0] in layout else len(layout)
+            end = at + len(old)
+            if below or layout[at:end] != old or not {*new}.isdisjoint(layout):
+                continue
+            if not outside.isdisjoint(old) or not all(map(is_label, new)):
+                continue
+            axes = len(layout)
+            if new is whole:
+                shown = flattened(form.shown, at, end, axes)
+            else:
+                shown = _unflattened(form.shown, at, axes, sizes[1:])
+            cost = form.cost + cost_of(shown) - cost_of(form.shown)
+            made = Form(cost, form.marks + 1, shown)
+            add(found, (*layout[:at], *new, *layout[end:]), False, made)
+    return found
+
+
+def flattened(shown: Expression, at: int, end: int, axes: int) -> Call:
+    """Some of the axes joined."""
+    ends = [] if end - at == axes else [at] if end == axes else [at, end - 1]
+    return Call("flatten", (shown, *map(Number, ends)))
+
+
+def _unflattened(shown: Any, at: int, axes: int, sizes: Shape) -> Call:
+    shape = Name(f"({', '.join(map(str, sizes))})")
+    if axes > 1:
+        return Call("unflatten", (shown, Number(at), shape))
+    if isinstance(shown, Call) and (shown.function, len(shown.arguments)) == ("flatten", 1):
+        shown = shown.arguments[0]
+    return Call("reshape", (shown, shape))
 
 
 DIAGONALS = ((), (0, 1), (-2, -1))

@@ -59,7 +59,7 @@ from .windows import moved
 
 MOST_WORK = 3_000  # steps of the search for the shortest form
 MOST_STACKED = 8  # elements of a vector that are written one by one
-UNSAID = ("window", "mask")  # what is written only with what it is applied to
+UNSAID = ("window", "mask", "split")  # what is written only with what it is applied to
 WIDEST = 2  # times as many terms once brackets are multiplied out
 MOST_TOGETHER = 7  # factors with axes of one product
 
@@ -244,7 +244,7 @@ class Printer(AtomPrinter):
         """A product with a sum in it as one with a mean, and the number of elements."""
         if isinstance(shown, Call) and shown in self.counts:
             return shown._replace(function="mean"), self.counts[shown]
-        if isinstance(shown, Infix) and shown.key in ("mul", "div"):
+        if isinstance(shown, Infix) and shown.key in ("mul", "div", "matmul"):
             found = self._mean(shown.left)
             if found is not None:
                 return shown._replace(left=found[0]), found[1]

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..graph.node import Node, Shape
 from ..graph.op import value_of
+from .axes import flattened
 from .expression import (
     Call,
     Expression,
@@ -148,6 +149,8 @@ def rows(reader: Reader, node: Node, inner: Node, places: Any) -> Sum:
     if mask is not None:
         return picked(reader, node, inner, mask, row)
     numbers = places[row:]
+    if len(numbers) == 1 and numbers[0].ndim > 1 and 1 not in numbers[0].shape:
+        return _rows_of(reader, node, inner, numbers[0], row)
     single = len(node.shape) <= row or node.shape[row] == 1
     if single or any(i is None or i.ndim != 1 for i in numbers):
         raise NoFormula(node)
@@ -167,6 +170,18 @@ def rows(reader: Reader, node: Node, inner: Node, places: Any) -> Sum:
     return reader.algebra.einsum(operands, node.shape)
 
 
+def _rows_of(reader: Reader, node: Node, inner: Node, numbers: Node, row: int) -> Sum:
+    """`W[k]` for numbers with several axes."""
+    label: Label = reader.algebra.fresh()
+    axes = range(row, row + numbers.ndim)
+    labels: tuple[Label, ...] = tuple(
+        label if i == row else None if s == 1 else i if i < row else i + len(axes) - 1
+        for i, s in enumerate(inner.shape)
+    )
+    hot = _one_hot(reader, reader.of(numbers), inner.shape[row])
+    return reader.algebra.einsum([(hot, (*axes, label)), (reader.of(inner), labels)], node.shape)
+
+
 def rows_by(reader: Reader, numbers: Sum, inner: Sum) -> Sum:
     """The elements of a vector at places."""
     label: Label = reader.algebra.fresh()
@@ -180,7 +195,7 @@ def counts(numbers: Node, size: int) -> bool:
 
 
 def _one_hot(reader: Reader, numbers: Sum, size: int) -> Sum:
-    return reader.algebra.applied("one_hot", size, (numbers,), (numbers.shape[0], size))
+    return reader.algebra.applied("one_hot", size, (numbers,), (*numbers.shape, size))
 
 
 def embedded(reader: Reader, node: Node, table: Node, numbers: Node, *args: Any) -> Sum:
@@ -299,8 +314,8 @@ def _slice_of(algebra: Algebra, factor: Factor) -> tuple[int, ...]:
 def applied(
     printer: AtomPrinter, number: int, shown: Expression, axis: int, shape: Shape, back: bool
 ) -> Form | None:
-    """What a matrix of zeros and ones makes of an axis of something of a shape, beside the cost of
-    that; `back`: its transpose."""
+    """What an array of zeros and ones makes of something of a shape, from an axis on, beside the
+    cost of that; `back`: its transpose."""
     atom = printer.algebra.atoms[number]
     front = ":, " * axis
     where = Number(axis)
@@ -308,9 +323,14 @@ def applied(
         by = printer.form(atom.parts[0])
         if not back:
             return Form(by.cost + 1, by.marks, indexed(shown, axis, by.shown))
-        sizes = (*shape[:axis], atom.shape[1], *shape[axis + 1 :])
-        made = Call("index_add", (filled(0, sizes), where, by.shown, shown))
-        return Form(by.cost + 2, by.marks, made)
+        count = len(atom.shape) - 1
+        sizes = (*shape[:axis], atom.shape[-1], *shape[axis + count :])
+        numbers = by.shown
+        if count > 1:
+            numbers = flattened(numbers, 0, count, count)
+            shown = flattened(shown, axis, axis + count, len(shape))
+        made = Call("index_add", (filled(0, sizes), where, numbers, shown))
+        return Form(by.cost + 2 + 2 * (count > 1), by.marks, made)
     if atom.kind == "mask":
         holds = printer.holds(atom.parts[0])
         if not back:

@@ -17,7 +17,7 @@ from ..graph.node import Node, Shape
 from ..graph.op import CONSTANT, LEAF, value_of
 from ..graph.walk import bottom_up
 from .algebra import Algebra
-from .axes import AXES, Grouped, total
+from .axes import AXES, Grouped, joined, total
 from .expression import NO_MASKS, Masks, is_logdet, mask_of, written
 from .losses import LOSSES, none_ignored
 from .masks import count as picked_count
@@ -106,9 +106,7 @@ class Reader:
 
     def of(self, node: Node) -> Sum:
         found = self.known[node]
-        if isinstance(found, Grouped):
-            raise NoFormula(node)
-        return found
+        return joined(self.algebra, found) if isinstance(found, Grouped) else found
 
     def _function(self, node: Node) -> Sum:
         """A function of elements. Static arguments are a part of its name."""

@@ -12,7 +12,8 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from ..graph.node import Node, Shape
-from .expression import Call, Index, Number, filled
+from .axes import resized
+from .expression import Call, Index, Name, Number, filled
 from .forms import Form, Forms, Layout, add, is_label
 from .places import applied
 from .strides import INPUT, KERNEL, MADE, RESULT, Window, along, called
@@ -110,7 +111,7 @@ def convolutions(
         (INPUT, RESULT, KERNEL),
     ):
         summed = {x for x in (*places[first], *places[second]) if is_label(x)}
-        if summed & outside or (channels and made == KERNEL):
+        if summed & outside:
             continue
         name, keywords = called(window, sizes, made)
         pairs = []
@@ -129,6 +130,8 @@ def convolutions(
                 rest = _rest(lead, tail, made, channels, outside)
                 if rest is None:
                     continue
+                if channels and made == KERNEL:
+                    x, lead = _of_groups(x, window.groups, sizes[-1], dims), channels[2:]
                 shown = Call(name, (x.shown, y.shown), keywords)
                 form = Form(x.cost + y.cost + 1, x.marks + y.marks, shown)
                 if made == KERNEL:
@@ -148,10 +151,24 @@ def _rest(
         channel, rest = tail if made == INPUT else tail[::-1]
         return None if lead[1] != channel or channel in outside else (rest,)
     of_input, of_result, own = channels
+    if made == KERNEL:
+        met = lead[1] == of_input and tail == (of_result, lead[0])
+        return (of_result,) if met and not {*lead} & outside else None
     source, made_of = (of_input, of_result) if made == RESULT else (of_result, of_input)
     if lead[1] != source or tail != (of_result, own) or {source, own} & outside:
         return None
     return (made_of,)
+
+
+def _of_groups(form: Form, groups: int, own: int, dims: int) -> Form:
+    """An input whose batches are the channels of its groups, and these the batches."""
+    if own == 1:
+        whole = Call("flatten", (_swapped(form).shown, Number(0), Number(1)))
+        return Form(form.cost + 3, form.marks + 3, Index(whole, "None"))
+    split = Call("unflatten", (form.shown, Number(1), Name(f"({groups}, {own})")))
+    order = Name(f"({', '.join(map(str, (2, 1, 0, *range(3, 3 + dims))))})")
+    whole = Call("flatten", (Call("permute", (split, order)), Number(1), Number(2)))
+    return Form(form.cost + 3, form.marks + 3, whole)
 
 
 def _unfolded(
@@ -237,21 +254,27 @@ def moved(
     """Slices and the like of a part, and what undoes them."""
     found: Forms = {}
     kind = printer.algebra.atoms[factor.atom].kind
-    if kind not in ("move", "one_hot", "mask") or len(factor.at) != 2:
+    if kind == "split":
+        return resized(factor, printer.algebra.atoms[factor.atom].shape, inner, outside)
+    if kind not in ("move", "one_hot", "mask") or (kind != "one_hot" and len(factor.at) != 2):
         return found
     for (layout, below), form in inner.items():
         shown: Any = form.shown
         if below or (isinstance(shown, Index) and shown.at == ":, None"):
             continue
-        for back, (to, source) in enumerate((factor.at, factor.at[::-1])):
-            if not is_label(source) or source in outside or to in layout or not is_label(to):
+        ends = factor.at[:-1], factor.at[-1:]
+        for back, (to, source) in enumerate((ends, ends[::-1])):
+            axis = layout.index(source[0]) if source[0] in layout else len(layout)
+            end = axis + len(source)
+            if layout[axis:end] != source or not outside.isdisjoint(source):
                 continue
-            if layout.count(source) == 1:
-                axis = layout.index(source)
+            if not all(map(is_label, (*to, *source))) or not {*to}.isdisjoint(layout):
+                continue
+            if all(layout.count(x) == 1 for x in source):
                 shape = tuple(sizes.get(x, 1) for x in layout)
                 made = applied(printer, factor.atom, shown, axis, shape, bool(back))
                 if made is not None:
-                    new = (*layout[:axis], to, *layout[axis + 1 :])
+                    new = (*layout[:axis], *to, *layout[end:])
                     whole = Form(form.cost + made.cost, form.marks + made.marks, made.shown)
                     add(found, new, False, whole)
     return found

@@ -141,7 +141,8 @@ PARTLY = "x = 0.5; y = 3\nfor i in range(500):\n    x = sin(x) * x\nloss = x + y
     [
         ((), "d loss / d y = 2 * y\n"),
         (("--statements",), "dloss_dy = 2 * y\n"),
-        (("--to", "latex"), "\\begin{align*}\n\\frac{\\partial \\ell}{\\partial y} &= 2 y\n\\end{align*}\n"),
+        (("--to", "latex"),
+         "\\begin{align*}\n\\frac{\\partial \\ell}{\\partial y} &= 2 y\n\\end{align*}\n"),
     ],
     ids=["", "statements", "latex"],
 )  # fmt: skip

@@ -96,6 +96,50 @@ MODULES = {
         "loss = F.cross_entropy(net(x), y)",
         "net.0.weight", 25,
     ),
+    "convolution, batch norm, linear": (
+        "net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.ReLU(), nn.Flatten(), "
+        "nn.Linear(8, 2))\nx = torch.randn(3, 1, 4, 4); y = torch.tensor([0, 1, 1])\n"
+        "loss = F.cross_entropy(net(x), y)",
+        "net.0.weight", 57,
+    ),
+    "convolutions in groups": (
+        "net = nn.Sequential(nn.Conv1d(4, 4, 3, groups=4, stride=2), nn.ReLU(), "
+        "nn.Conv1d(4, 6, 1, groups=2))\nx = torch.randn(2, 4, 7)\nloss = (net(x)**2).mean()",
+        "net.0.weight", 19,
+    ),
+    "convolution in two groups": (
+        "net = nn.Conv2d(4, 6, 2, groups=2)\nx = torch.randn(2, 4, 5, 4)\n"
+        "loss = (net(x)**3).sum()",
+        "net.weight", 11,
+    ),
+    "bag of words": (
+        "emb, fc = nn.Embedding(5, 3), nn.Linear(3, 4)\n"
+        "i = torch.tensor([[0, 1, 2], [2, 3, 4]]); y = torch.tensor([1, 3])\n"
+        "loss = F.cross_entropy(fc(emb(i).mean(1)), y)",
+        "emb.weight", 15,
+    ),
+    "words in order": (
+        "emb, fc = nn.Embedding(5, 3), nn.Linear(6, 4)\n"
+        "i = torch.tensor([[0, 1], [2, 3], [1, 1]]); y = torch.tensor([1, 3, 0])\n"
+        "loss = F.cross_entropy(fc(emb(i).flatten(1)), y)",
+        "emb.weight", 17,
+    ),
+}  # fmt: skip
+RESIZED = {
+    "A = [[1, 2], [3, 4]]; B = [[5, 6, 1], [7, 8, 2]]; x = const([1, 2, 3, 4, 5, 6]); "
+    "y = const([1, 0, 2, 3]); loss = y @ (kron(A, B) @ x)": {
+        "A": "reshape(y, (2, 2)) @ B @ reshape(x, (2, 3)).T",
+        "B": "reshape(y, (2, 2)).T @ A @ reshape(x, (2, 3))",
+    },
+    "x = [1, 2, 3, 4, 5, 6]; w = [1, 2, 3]; X = x.view(2, 3); loss = sum(tanh(X @ w))": {
+        "x": "flatten(outer(1 - tanh(X @ w)**2, w))", "w": "(1 - tanh(X @ w)**2) @ X",
+    },
+    "X = [[1, 2], [3, 4]]; w = [1, 2, 3, 4]; loss = sigmoid(flatten(X) @ w)": {
+        "X": "loss * (1 - loss) * reshape(w, (2, 2))", "w": "loss * (1 - loss) * flatten(X)",
+    },
+    "X = [[1, 2, 3], [4, 5, 6]]; loss = X.view(6) @ X.T.reshape(6)": {
+        "X": "reshape(X, (3, 2)).T + reshape(X.T, (2, 3))",
+    },
 }  # fmt: skip
 
 
@@ -136,3 +180,11 @@ def test_a_loop_is_short() -> None:
     (made,) = derive_source(Source(text, "test.expr"), Options(), Request()).derivatives
     assert made.verified
     assert made.cost < 22
+
+
+@pytest.mark.parametrize("text", RESIZED)
+def test_axes_that_are_split_and_joined(text: str) -> None:
+    found = derive_source(Source(text, "test.expr"), Options(), Request())
+    assert found.error is None
+    assert {d.wrt: d.text for d in found.derivatives} == RESIZED[text]
+    assert all(d.verified for d in found.derivatives)
