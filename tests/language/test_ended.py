@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from autodiff_cli.checks.deadline import deadline
-from autodiff_cli.errors import faults
+from autodiff_cli.errors import AutodiffError, fault, faults
+from autodiff_cli.graph.state import STATE
 from autodiff_cli.language.nn import prelude
+from autodiff_cli.language.values.iterators import Lazy
 from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
 
@@ -97,6 +99,57 @@ def test_a_size_ends_the_program(place: str) -> None:
     assert report.error is not None
     assert report.error.code == "E505"
     assert report.stdout == ""
+
+
+def test_what_a_generator_does_when_it_is_let_go_counts() -> None:
+    text = "def g():\n    try: yield 1\n    finally:\n        while True: pass\nx = g()\nnext(x)\n"
+    report = run(Source(text, "program.py"), Options(backward=False, max_steps=50))
+    assert report.error is not None
+    assert (report.error.code, report.error.span and report.error.span.line) == ("E506", 4)
+
+
+def test_iterators_do_not_go_on_after_a_limit() -> None:
+    class Deep:
+        def __next__(self) -> int:
+            raise RecursionError
+
+    lazy = Lazy("map", iter([1, 2]))
+    assert next(lazy) == 1
+    STATE.over = fault("E506 program-took-more-loop", 3)
+    try:
+        with pytest.raises(AutodiffError, match="3 loop steps"):
+            next(lazy)
+    finally:
+        STATE.over = None
+    assert next(lazy) == 2
+    with pytest.raises(AutodiffError) as caught:
+        next(Lazy("zip", Deep()))
+    assert (caught.value.code, caught.value.message) == ("E507", "a zip recurses too deeply")
+
+
+def test_a_manager_in_a_generator_is_left_when_the_program_is_interrupted() -> None:
+    """Python leaves it too, with the exception that nobody catches."""
+    text = """\
+import contextlib
+class C:
+    def __enter__(self): print('in')
+    def __exit__(self, *what): print('out')
+def g():
+    with C():
+        yield 1
+        print('now')
+for x in g(): pass
+"""
+    written = []
+
+    def write(piece: str) -> None:
+        written.append(piece)
+        if piece.startswith("now"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(Source(text, "program.py"), Options(backward=False, write=write))
+    assert "".join(written).split() == ["in", "now", "out"]
 
 
 def test_the_next_program_runs() -> None:

@@ -6,9 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from autodiff_cli.graph.state import STATE
+from autodiff_cli.language.numpy.names import MEMBERS
+from autodiff_cli.language.runtime.names import names_of
 from autodiff_cli.language.values.exceptions import kinds
+from autodiff_cli.language.values.values import Namespace
+from autodiff_cli.ops import public_names
 from autodiff_cli.session import run
 from autodiff_cli.source import Source
 from tests.oracles.refusals import program
@@ -101,13 +107,31 @@ def test_the_name_of_a_class() -> None:
         ("x = torch.ones(2, 3); x[0].resize_(2)", "E203"),
         ("1.5 ^ 2", "E105"),
         ("np.trapezoid([1, 2])", "E207"),
+        (
+            "w = torch.ones(2, 3, requires_grad=True); y = w @ torch.ones(4, 3, 2)\n"
+            "    print(y.grad_fn.name()); y.grad_fn.register_hook(print)",
+            "E203",
+        ),
+        ("importlib.metadata.version('numba')", "E203"),
         ("'{:9999999}'.format(3)", "E505"),
         ("'%*d' % (9999999999, 3)", "E505"),
         ("'%9999999d' % 3", "E505"),
     ],
 )
 def test_what_is_not_here_and_what_has_no_end_is_never_caught(call: str, code: str) -> None:
-    text = f"import json, re, torch, numpy as np\ntry:\n    {call}\nexcept Exception: pass\n"
+    names = "import importlib.metadata, json, re, torch, numpy as np\n"
+    text = f"{names}try:\n    {call}\nexcept Exception: pass\n"
     error = run(Source(text, "refused.py")).error
     assert error is not None
     assert error.code == code
+
+
+def test_names_of_ops_are_not_numpys_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What programs in PyTorch's words find below `np.`, or are offered there, NumPy has."""
+    monkeypatch.setattr(STATE, "python", True)
+    for below, has in (("", np), ("linalg.", np.linalg)):
+        names = [n[len(below) :] for n in public_names() if n.startswith(below) and n != "torch"]
+        found = [n for n in names if n.isidentifier() and MEMBERS.get(below + n) is not None]
+        assert [n for n in found if not hasattr(has, n)] == []
+        assert len(found) > (60 if not below else 10)
+    assert [n for n in names_of(Namespace("np")) if not hasattr(np, n)] == []

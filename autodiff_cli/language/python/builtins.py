@@ -226,11 +226,11 @@ def _float(value: Any = 0.0) -> float:
         return _by_python(float, value)
     if isinstance(value, str):
         return float(value)
-    number = _scalar(value)
+    number = _scalar("float", value)
     return number.real() if type(number) is Varying else float(number)
 
 
-def _scalar(value: Any) -> Any:
+def _scalar(name: str, value: Any, more: str = "") -> Any:
     if isinstance(value, Tensor):
         try:
             return value.item()
@@ -241,7 +241,7 @@ def _scalar(value: Any) -> Any:
             raise error.amend(notes=(f"PyTorch: {words}",), raises="ValueError") from None
     if isinstance(value, bool | int | float | Varying):
         return value
-    raise fault("E208 not-number", kind_of(value))
+    raise fault("E208 not-number", kind_of(value), name=name, more=more)
 
 
 def _to_int(value: Any = 0, base: Any = None) -> int:
@@ -251,7 +251,7 @@ def _to_int(value: Any = 0, base: Any = None) -> int:
         if len(value) > 4300:
             raise too_many_digits("read")
         return int(value, 10 if base is None else _int(base))
-    return whole(_scalar(value))
+    return whole(_scalar("int", value, ", a bytes-like object"))
 
 
 def _dict(values: Any = (), **kwargs: Any) -> dict[Any, Any]:

@@ -48,7 +48,7 @@ def save(
     obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: Any = 2, **options: Any
 ) -> None:
     """Keep a copy of a value; tensors that share memory still do in the copy."""
-    files().saved[file_name(f)] = deep_copy(obj, {}, results=True)
+    files().saved[file_name(f)] = deep_copy(obj, results=True)
 
 
 def load(
@@ -68,7 +68,7 @@ def load(
     kept = files().saved[name]
     if weights_only is None or weights_only is True:
         _check_plain(kept)
-    return deep_copy(kept, {}, results=True)
+    return deep_copy(kept)
 
 
 def missing(file: Any) -> AutodiffError:

@@ -228,16 +228,14 @@ def import_name(module: str, name: str) -> Any:
     except AutodiffError as error:
         if module in UNUSED.split():
             return Namespace(f"python.{dotted}")  # imported out of habit too
-        if error.code in ("E203", "E207"):
-            raise fail(
-                "E209",
-                f"`{module}` has no `{name}` here",
-                label="not available",
-                help=error.diagnostic.helps,
-                raises="ImportError",
-                said=f"cannot import name '{name}' from '{module}'",
-            ) from None
-        raise
+        raise fail(
+            "E209",
+            f"`{module}` has no `{name}` here",
+            label="not available",
+            help=error.diagnostic.helps,
+            raises="ImportError",
+            said=f"cannot import name '{name}' from '{module}'",
+        ) from None
 
 
 def names_of(namespace: Namespace) -> dict[str, bool]:
@@ -246,6 +244,8 @@ def names_of(namespace: Namespace) -> dict[str, bool]:
     ops = "" if prefix == "np." else prefix  # NumPy's names of ops are mostly theirs
     paths = [path.removeprefix(prefix) for path in paths_below(prefix)]
     paths += [path.removeprefix(ops) for path in public_names() if path.startswith(ops)]
+    if prefix == "np." and STATE.python:
+        paths = [path for path in paths if provided(prefix + path) is not None]
     return {path.partition(".")[0]: "." in path for path in paths}
 
 

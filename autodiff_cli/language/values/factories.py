@@ -197,35 +197,19 @@ UNINITIALIZED = {
 }
 
 
-MAX_DEPTH = 64  # NumPy's limit of dims
-
-
 def is_literal_value(value: Any) -> bool:
     """A Python number or a numeric nested list; bools are no numbers here."""
-    kind = type(value)
-    if kind is float or kind is int:
-        return True
-    if kind is not list:
-        return False
-    level = [value]
-    seen: set[int] = set()
+    pending = [value]
     found = False
-    for _ in range(MAX_DEPTH):
-        below = []
-        for row in level:
-            for item in row:
-                if type(item) is list:
-                    if id(item) not in seen:
-                        seen.add(id(item))
-                        below.append(item)
-                elif type(item) is float or type(item) is int:
-                    found = True
-                else:
-                    return False
-        if not below:
-            return found
-        level = below
-    return False
+    while pending:
+        item = pending.pop()
+        if type(item) is list:
+            pending += item
+        elif type(item) is float or type(item) is int:
+            found = True
+        else:
+            return False
+    return found
 
 
 def leaf_of_literal(value: Any, written_out: bool = False) -> Tensor:

@@ -212,11 +212,9 @@ def _atom(value: Any) -> str:
         return repr(value)
     if isinstance(value, MethodType):
         name = getattr(value.__func__, "name", "method")
-        if isinstance(value.__self__, Instance):
-            line = getattr(type(value.__self__), "line", ())
-            owner = next((c.name for c in line if name in c.names), type(value.__self__).__name__)
-            return f"<bound method {owner}.{name} of {represent(value.__self__)}>"
-        return f"<bound method {name}>"
+        line = getattr(value.__self__, "line", ())  # of a class, or of the class of a value
+        owner = next((c.name for c in line if name in c.names), type(value.__self__).__name__)
+        return f"<bound method {owner}.{name} of {represent(value.__self__)}>"
     if isinstance(value, partial):
         named = [f"{key}={represent(item)}" for key, item in value.keywords.items()]
         inside = ", ".join([*map(represent, (value.func, *value.args)), *named])

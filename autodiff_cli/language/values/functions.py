@@ -319,7 +319,7 @@ def _complaint(
         words = f": no key {represent(error.args[0])[:80]}"
     else:
         words = str(error)
-        words = words[words.find("() ") + 3 :] if "() " in words else words
+        words = re.sub(r"^[\w.<>]+\(\) ", "", words)
         words = words.replace("positional argument", "argument") or type(error).__name__
         kind = isinstance(error, TypeError)
         words = f" {words.removeprefix(f'{name} ')}" if kind else f": {words}"

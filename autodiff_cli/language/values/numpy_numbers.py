@@ -45,9 +45,7 @@ def of_numpy(value: Any) -> Any:
     if isinstance(value, np.integer):
         kind = INTEGERS.get(value.dtype)
         return int(value) if kind is None else kind(value)
-    if isinstance(value, np.floating | np.bool_) or not isinstance(value, np.generic):
-        return value
-    return value.item()
+    return value
 
 
 def to_python(value: Any) -> Any:

@@ -91,7 +91,8 @@ def _expanded(value: str, tabsize: int = 8) -> str:
 
 
 def _translated(value: str, table: dict[int, Any]) -> str:
-    longest = max([len(new) for new in table.values() if isinstance(new, str)], default=1)
+    new = table.values() if isinstance(table, dict) else ()
+    longest = max([len(text) for text in new if isinstance(text, str)], default=1)
     bound_length(len(value) * longest, str)
     return value.translate(table)
 
