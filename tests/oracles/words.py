@@ -1,6 +1,6 @@
 """Records what the command says, word for word, of the programs of `refusals.txt`, of
-`fixtures/wrong_programs.txt`, of `native_errors.txt` (errors and warnings), and of those that leave
-the domain of an operation.
+`fixtures/wrong_programs.txt`, of `native_errors.txt` (errors and warnings), of those that leave the
+domain of an operation, and of lines of `slipped.txt` with a slip.
 
 Run it with `python -m tests.oracles.words` after a message was changed on purpose, and read what
 differs: these are the words that users see.
@@ -9,9 +9,14 @@ differs: these are the words that users see.
 from __future__ import annotations
 
 import gzip
+import io
 import json
+import keyword
+import random
 import re
+import tokenize
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 
 from autodiff_cli.errors import AutodiffError, Diagnostic
@@ -19,7 +24,7 @@ from autodiff_cli.language.errors.domains import DOMAINS, OVERFLOW
 from autodiff_cli.render.diagnostics import render
 from autodiff_cli.session import Report, run
 from autodiff_cli.source import Source
-from tests.oracles.refusals import lines, program
+from tests.oracles.refusals import NAMES, lines, program
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 FIXTURE = FIXTURES / "words.json.gz"
@@ -54,8 +59,9 @@ def _rendered(diagnostic: Diagnostic) -> str:
 
 
 def told(report: Report) -> str:
-    """All that is said of a run: its error and its warnings."""
-    found = [] if report.error is None else [report.error.diagnostic]
+    """All that is said of a run: its errors and its warnings."""
+    errors = [] if report.error is None else [report.error, *report.more_errors]
+    found = [error.diagnostic for error in errors]
     return "\n".join(map(_rendered, (*found, *report.warnings)))
 
 
@@ -90,12 +96,45 @@ def words() -> dict[str, str]:
     return found
 
 
+SLIPPED = Path(__file__).with_name("slipped.txt")
+# What stands where something else should: for a name, a number, a text; anything at all.
+FOR = {
+    tokenize.NAME: ("None", "[]", "{0[0]}{0}", "x.{0}"),
+    tokenize.NUMBER: ("'a'", "-9", "[{0}]", "2.5", "None", "x"),
+    tokenize.STRING: ("3", "None", "'no'", "x"),
+}
+ANYTHING = (")", "]", ":", "=", ",", "else", "3", "in", "*", "def", "x", "'", "{", "==", ".", "\n")
+SLIPS = 12  # of a line, at most, of each of two kinds
+
+
+def slips() -> Iterator[str]:
+    """Programs with one slip: a word, number or text is another, or a token is missing, there
+    twice, or another one."""
+    for number, line in enumerate(SLIPPED.read_text("utf-8").splitlines()):
+        text = program(line)
+        before = text.index(NAMES) + len(NAMES)
+        lines = text.splitlines(keepends=True)
+        starts = [0, *accumulate(map(len, lines))]
+        meant, written = [], []
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            start, end = (starts[row - 1] + column for row, column in (token.start, token.end))
+            if start < before or not token.string.strip():
+                continue
+            if not keyword.iskeyword(token.string):
+                meant += [(start, end, new.format(token.string)) for new in FOR.get(token.type, ())]
+            other = ANYTHING[len(written) % len(ANYTHING)]
+            written += [(start, end, new) for new in ("", token.string * 2, other)]
+        for found in (meant, written):
+            some = random.Random(number).sample(found, min(len(found), SLIPS))
+            yield from (text[:start] + new + text[end:] for start, end, new in some)
+
+
 def main() -> None:
     """Write the fixture."""
     known = words() if FIXTURE.exists() else {}
     found = {}
     cases = [(line, program(line), "refused.py") for line in lines()]
-    cases += [(text, text, "wrong.expr") for text in (*wrong(), *edges())]
+    cases += [(text, text, "wrong.expr") for text in (*wrong(), *edges(), *slips())]
     for key, text, name in cases:
         found[key] = told(run(Source(text, name)))
         if not found[key] and name == "refused.py":

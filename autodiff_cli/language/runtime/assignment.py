@@ -58,13 +58,7 @@ def compile_target(tree: syntax.Node, context: Context) -> Store:
 def _home(name: str, context: Context) -> Callable[[Scope], Scope] | None:
     """Finds the scope of a name that a function declares `global` or `nonlocal`."""
     if name in context.global_names:
-
-        def outermost(scope: Scope) -> Scope:
-            while scope.outer is not None:
-                scope = scope.outer
-            return scope
-
-        return outermost
+        return Scope.outermost
     if name not in context.nonlocal_names:
         return None
 

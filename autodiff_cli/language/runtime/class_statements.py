@@ -8,6 +8,7 @@ from typing import Any
 
 from ...errors import fail, fault
 from ..syntax import tree as syntax
+from ..syntax.scoping import assigned_names
 from ..values.dialect import kind_of
 from ..values.functions import call_value
 from ..values.user_classes import OBJECT, SPECIAL, UserClass, bind, special
@@ -22,8 +23,10 @@ def compile_class(tree: syntax.ClassDef, context: Context) -> Callable[[Scope], 
     _check_body(tree)
     bases = [(compile_expression(b, context), b.span) for b in tree.bases]
     keywords = [(k.name, compile_expression(k.value, context)) for k in tree.keywords]
-    inner = Context(False, path=f"{context.path}{tree.name}.")
+    names, outer = assigned_names(tree.body)
+    inner = Context(False, frozenset(names), f"{context.path}{tree.name}.")
     inner.in_class = True
+    inner.declare(tree.body, outer)
     block = compile_block(tree.body, inner)
     decorated = compile_decorators(tree.decorators, context)
     annotated = {
@@ -39,7 +42,7 @@ def compile_class(tree: syntax.ClassDef, context: Context) -> Callable[[Scope], 
     def run(scope: Scope) -> Any:
         parents = [as_base(base(scope), span) for base, span in bases]
         given = {str(name): part(scope) for name, part in keywords}
-        cell = Scope(scope)
+        cell = Scope(scope.outer if context.in_class else scope)
         body = Scope(cell)
         block(body)
         if isinstance(words, str):

@@ -15,6 +15,7 @@ from ...graph.symbolic_numbers import later
 from ...source import Span
 from ..errors.operand_labels import placed, placed_choice, placed_comparison, placed_index
 from ..syntax import tree as syntax
+from ..syntax.scoping import declared_global
 from ..values.dialect import kind_of
 from ..values.formatting import converted, formatted
 from ..values.functions import Parameters
@@ -44,6 +45,11 @@ class Context:
         self.nonlocal_names: set[str] = set()
         self.in_class = False
 
+    def declare(self, body: list[syntax.Node], outer: set[str]) -> None:
+        """Of names that a body assigns and that are no own of it, where they are."""
+        self.global_names = declared_global(body) if outer else set()
+        self.nonlocal_names = outer - self.global_names
+
 
 def compile_expression(tree: syntax.Node, context: Context) -> Run:
     """The closure of an expression."""
@@ -60,13 +66,15 @@ def _name(tree: syntax.Name, context: Context, unknown: Unknown = unknown_name) 
     name = tree.id
     span = tree.span
     local = name in context.locals
+    of_class = local and context.in_class  # until it is assigned, the module's
     op: OpFunction | None = None  # what the name means when nobody assigned it, once it was asked
 
     def run(scope: Scope) -> Any:
         nonlocal op
         value = scope.names.get(name, _MISSING)
         if value is _MISSING:
-            value = _assigned(name, span, scope, local)
+            at = scope.outermost() if of_class else scope
+            value = _assigned(name, span, at, local and not of_class)
             if value is _MISSING:
                 value = op or builtin(name)
                 if value is None:

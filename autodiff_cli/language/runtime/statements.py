@@ -13,7 +13,7 @@ from ...graph.state import STATE
 from ...outside import END, OUTSIDE, START
 from ..errors.operand_labels import placed
 from ..syntax import tree as syntax
-from ..syntax.scoping import assigned_names, declared_global, yields
+from ..syntax.scoping import assigned_names, yields
 from ..values.functions import Parameters, call_value
 from ..values.housekeeping import HOUSEKEEPING, MOST_MADE, count_step
 from ..values.iterators import Lazy
@@ -220,8 +220,7 @@ def compile_function(tree: syntax.FunctionDef, context: Context) -> Callable[[Sc
     names, outer = assigned_names(tree.body)
     path = context.path + tree.name
     inner = Context(False, frozenset(names | {p.name for p in tree.params}), f"{path}.<locals>.")
-    inner.global_names = declared_global(tree.body) if outer else set()
-    inner.nonlocal_names = outer - inner.global_names
+    inner.declare(tree.body, outer)
     stepwise = yields(tree.body)
     block = compile_generator(tree, inner) if stepwise else compile_block(tree.body, inner)
     parameters = Parameters(tree.params, tree, path)

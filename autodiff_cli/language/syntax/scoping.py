@@ -95,28 +95,30 @@ PLACED = frozenset(KIND[word] for word in ("RETURN", "BREAK", "CONTINUE", "YIELD
 
 def misplaced(module: syntax.Module) -> Iterator[AutodiffError]:
     """The errors of a tree, in the order of the text."""
-    pending: list[tuple[syntax.Node, bool, bool]] = [(node, False, False) for node in module.body]
+    # In a function (2), in a class that is in one (1): names of functions around are there too.
+    pending: list[tuple[syntax.Node, int, bool]] = [(node, 0, False) for node in module.body]
     pending.reverse()
     while pending:
         node, in_function, in_loop = pending.pop()
         kind = type(node)
         if kind in _MESSAGES:
-            if not (in_loop if kind in (syntax.Break, syntax.Continue) else in_function):
+            inside = in_function if kind is syntax.Nonlocal else in_function > 1
+            if not (in_loop if kind in (syntax.Break, syntax.Continue) else inside):
                 message, label, help = _MESSAGES[kind]
                 yield fail("E111", message, node.span, label=label, help=help)
             continue
-        if not in_function and kind not in (syntax.FunctionDef, syntax.ClassDef):
+        if in_function < 2 and kind not in (syntax.FunctionDef, syntax.ClassDef):
             below = {id(child) for body in syntax.bodies(node) for child in body}
             heads = [child for child in syntax.children(node) if id(child) not in below]
             found = first_yield(heads) if yields(heads) else None
             if found is not None:
                 message, label, help = _MESSAGES[syntax.Yield]
                 yield fail("E111", message, found.span, label=label, help=help)
-        inner: list[tuple[syntax.Node, bool, bool]] = []
+        inner: list[tuple[syntax.Node, int, bool]] = []
         for position, body in enumerate(syntax.bodies(node)):
             function, loop = in_function, in_loop
             if kind in (syntax.FunctionDef, syntax.ClassDef):
-                function, loop = kind is syntax.FunctionDef, False
+                function, loop = 2 if kind is syntax.FunctionDef else min(in_function, 1), False
             elif kind in (syntax.For, syntax.While) and position == 0:
                 loop = True
             inner.extend((child, function, loop) for child in body)

@@ -263,6 +263,13 @@ class Scope:
         self.outer = outer
         self.function = function
 
+    def outermost(self) -> Scope:
+        """The scope of the module."""
+        at = self
+        while at.outer is not None:
+            at = at.outer
+        return at
+
 
 class UserFunction(Callee):
     """A `def` or `lambda` with the scope it was made in."""
