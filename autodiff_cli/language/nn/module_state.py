@@ -207,7 +207,8 @@ def _to(self: Module, *args: Any, **kwargs: Any) -> Module:
         elif isinstance(value, str | Device):
             check_device(value)
         elif not isinstance(value, bool) and value is not None:
-            raise misfit("`to` takes a dtype or a device, not", value, "torch.float64")
+            words = "`to` takes a dtype or a device, not"
+            raise misfit(words, value, "torch.float64", raises="")
     return self
 
 

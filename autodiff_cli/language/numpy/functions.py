@@ -27,11 +27,18 @@ _LIMITS = ("eps", "max", "min", "tiny", "smallest_normal", "resolution", "bits")
 
 def finfo(dtype: Any = None) -> Any:
     kind = STATE.default_dtype if dtype is None else to_dtype(dtype)
+    if kind.kind != "f":
+        more = "Use torch.iinfo to handle 'torch.finfo'"
+        raise TypeError(f"torch.finfo() requires a floating point input type. {more}")
     return Info(np.finfo(kind), _LIMITS, to_python)
 
 
 def iinfo(dtype: Any) -> Any:
-    return Info(np.iinfo(to_dtype(dtype)), ("max", "min", "bits"), to_python)
+    kind = to_dtype(dtype)
+    if kind.kind not in "iu":
+        more = "Use torch.finfo to handle 'torch.iinfo'"
+        raise TypeError(f"torch.iinfo() requires an integer input type. {more}")
+    return Info(np.iinfo(kind), ("max", "min", "bits"), to_python)
 
 
 class Info:

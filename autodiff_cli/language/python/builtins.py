@@ -299,7 +299,7 @@ def _getattr(value: Any, name: Any, *default: Any) -> Any:
     from ..values.exceptions import is_missing
 
     if not isinstance(name, str):
-        raise fail("E208", "getattr() needs a string", help="write `x.name`")
+        raise fail("E208", "getattr() needs a string", help="write `x.name`", raises="TypeError")
     if like(value) is not value:
         raise RecordingAborted
     try:
@@ -368,7 +368,8 @@ def _input(prompt: Any = "") -> Any:
 def _issubclass(cls: Any, kinds: Any) -> bool:
     make: Any = getattr(cls, "__new__", None)
     if not isinstance(cls, UserClass | TypeName):
-        raise fail("E208", "issubclass() arg 1 must be a class", help="give a class, not a value")
+        words = "issubclass() arg 1 must be a class"
+        raise fail("E208", words, help="give a class, not a value", raises="TypeError")
     for kind in kinds if isinstance(kinds, tuple) else (kinds,):
         if cls is kind or kind is OBJECT:
             return True

@@ -499,8 +499,9 @@ def _remover(tree: syntax.Node, context: Context) -> Callable[[Scope], None]:
                 if isinstance(key, slice) and not isinstance(target, Instance):
                     key = plain_key(key)
                 del target[key]
-            except (KeyError, IndexError, TypeError):
-                raise fault("E210 there-no-item", text(key), span=tree.span) from None
+            except (KeyError, IndexError, TypeError) as error:
+                kind = type(error).__name__
+                raise fault("E210 there-no-item", text(key), kind=kind, span=tree.span) from None
 
         return remove_item
     if isinstance(tree, syntax.Attribute):

@@ -48,6 +48,7 @@ def kind_of(value: Any) -> str:
 
 def misfit(words: str, value: Any, help: str, code: str = "E208", **facts: Any) -> AutodiffError:
     """The failure of a value of the wrong kind; the message is the words and what the value is."""
+    facts = {"raises": "TypeError"} | facts if code == "E208" else facts
     return fail(code, f"{words} {kind_of(value)}", help=help, **facts)
 
 

@@ -307,7 +307,8 @@ def formatted(value: Any, spec: str) -> Any:
     try:
         return format(value, spec)
     except (ValueError, OverflowError) as error:
-        raise fault("E208 does-not-fit", text(value)[:40], str(error).lower(), spec=spec) from None
+        words, kind = str(error).lower(), type(error).__name__
+        raise fault("E208 does-not-fit", text(value)[:40], words, spec=spec, kind=kind) from None
 
 
 _PERCENT = re.compile(r"%(?:\((\w+)\))?([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+))?([a-zA-Z%])")
@@ -335,7 +336,8 @@ def percent(template: str, values: Any) -> Any:
     try:
         return template % plain
     except (TypeError, ValueError, KeyError, OverflowError) as error:
-        raise fault("E208 values-do-not-fit", error=error) from None
+        kind = type(error).__name__
+        raise fault("E208 values-do-not-fit", error=error, kind=kind) from None
 
 
 class _Shown:

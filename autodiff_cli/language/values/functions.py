@@ -130,6 +130,7 @@ class Parameters:
             f"`{function.name}` {error.message}",
             help=help,
             said=f"{function.name}() {error.said}",
+            raises="TypeError",
         )
         failure.callee, failure.facts = self.called, {"error": error, "signature": signature}
         return failure
@@ -321,9 +322,10 @@ def _complaint(
         words = str(error)
         words = re.sub(r"^[\w.<>]+\(\) ", "", words)
         words = words.replace("positional argument", "argument") or type(error).__name__
-        kind = isinstance(error, TypeError)
-        words = f" {words.removeprefix(f'{name} ')}" if kind else f": {words}"
-    failure = fail(code, f"`{name}`{words}", help=help)
+        own = isinstance(error, TypeError)
+        words = f" {words.removeprefix(f'{name} ')}" if own else f": {words}"
+    kind = "TypeError" if isinstance(error, AttributeError) else type(error).__name__
+    failure = fail(code, f"`{name}`{words}", help=help, raises=kind)
     failure.facts = facts
     return failure
 

@@ -370,7 +370,8 @@ def flag(name: str, value: Any) -> bool:
     """The value of an option that is True or False, and nothing else."""
     if isinstance(value, bool):
         return value
-    raise misfit(f"{name} must be True or False, not", value, f"write `{name}=True`")
+    help = f"write `{name}=True`"
+    raise misfit(f"{name} must be True or False, not", value, help, raises="")
 
 
 def count_nested(key: tuple[Any, ...]) -> None:

@@ -87,7 +87,8 @@ def python_binary(symbol: str, left: Any, right: Any) -> Any:
     except ZeroDivisionError:
         raise fault("E504 division-zero", short(left), short(right), symbol=symbol) from None
     except ValueError as error:
-        raise fail("E504", str(error), help="shift by a non-negative number") from None
+        help = "shift by a non-negative number"
+        raise fail("E504", str(error), help=help, raises="ValueError") from None
     except OverflowError:
         raise fault("E504 symbol-too-large", short(left), short(right), symbol=symbol) from None
     if Varying in (a, b) and symbol in BINARY:

@@ -152,6 +152,7 @@ def dict_key(key: Any, span: Any = None) -> Any:
             if isinstance(key, Instance)
             else "use a string, a number or a tuple",
             notes=(f"PyTorch: unhashable type: '{type(key).__name__}'",),
+            raises="TypeError",
         )
     if isinstance(key, tuple):
         count_nested(key)
