@@ -324,7 +324,7 @@ def _complaint(
         words = words.replace("positional argument", "argument") or type(error).__name__
         own = isinstance(error, TypeError)
         words = f" {words.removeprefix(f'{name} ')}" if own else f": {words}"
-    kind = "TypeError" if isinstance(error, AttributeError) else type(error).__name__
+    kind = "" if isinstance(error, AttributeError) else type(error).__name__  # of another value
     failure = fail(code, f"`{name}`{words}", help=help, raises=kind)
     failure.facts = facts
     return failure
