@@ -377,7 +377,7 @@ def _numpy(tensor: Tensor, force: Any = False) -> Tensor:
     if tensor.requires_grad and STATE.grad and not truth(force):
         raise fault("E402 numpy-cannot-called-tensor-requires")
     if not known(tensor.node):
-        raise fault("E203 value-tensor-needed-inside")
+        np.asarray(value_of(tensor.node))  # says why not
     return as_array(_data(tensor))
 
 
