@@ -27,7 +27,7 @@ VARYING = re.compile(
     rf"{ROUNDING}|"
     r"\d+(?:\.\d+)? ?(?:s|ms|us|µs|ns|min)\b|(?<=best of )\d+|(?<=seconds\": )[\d.e-]+"
     r"|(?<=time=\")[\d.]+|(?<=autodiff-crash-)\w+|(?<=in autodiff )[\d.]+|(?<=0x)[0-9a-f]{6,}"
-    r"|(?<![\w)\]])/\S*/(?=\w)"
+    r"|(?<![\w)\]<])/(?=[\w.-])[^\s<>\"']*/(?=\w)"
 )
 
 
@@ -65,9 +65,9 @@ class Said:
                 for test, lines in sorted(self.tests.items()))  # fmt: skip
         self.path.write_text("".join(rows) + "\n", "utf-8")
 
-    def compare(self, test: str, texts: Iterable[str]) -> None:
+    def compare(self, test: str, texts: Iterable[str], most: int) -> None:
         """Hold what a test was shown against what is recorded of it."""
-        found = [line for text in texts for line in lines_of(text)]
+        found = [line for text in texts for line in lines_of(text, most)]
         test = test.translate(CONTROL)
         if RECORD:
             self.tests[test] = found
@@ -79,7 +79,8 @@ def said(folder: str) -> Said:
     return Said(folder)
 
 
-def compare(request: pytest.FixtureRequest, texts: Iterable[str]) -> None:
-    """Hold what the test of a fixture was shown against what is recorded of it."""
+def compare(request: pytest.FixtureRequest, texts: Iterable[str], most: int = LINES) -> None:
+    """Hold what the test of a fixture was shown against what is recorded of it, `most` lines of
+    each text as they are."""
     node = request.node
-    said(node.path.parent.name).compare(f"{node.path.name}::{node.name}", texts)
+    said(node.path.parent.name).compare(f"{node.path.name}::{node.name}", texts, most)

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from autodiff_cli.cli.fixing import proposed
+from autodiff_cli.cli.fixing import edits_of, proposed
 from autodiff_cli.session import run
 from autodiff_cli.source import Source
 from tests.cli.test_wrong_programs import ADVICE, SLIPS
 from tests.helped import better, names_code
 from tests.oracles import error_samples
+from tests.said import compare
 
 FIXTURES = Path(__file__).parent / "fixtures"
 HELPED = (FIXTURES / "helped_programs.txt").read_text("utf-8").split("=====\n")
@@ -37,9 +38,13 @@ def test_the_help_of_a_students_program_helps(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", WRONG, ids=range(len(WRONG)))
-def test_every_help_that_is_code_helps(text: str) -> None:
-    report = run(Source(text, "wrong.py"))
+def test_every_help_that_is_code_helps(text: str, request: pytest.FixtureRequest) -> None:
+    source = Source(text, "wrong.py")
+    report = run(source)
     told = [report.error.diagnostic] if report.error else report.warnings
+    edits = [tuple(edit) for one in told for edit in edits_of(one, source)]
+    if edits:
+        compare(request, [f"{proposed(report, source, run)} of {edits}"])
     helps = [help for one in told if names_code(one) for help in one.helps]
     assert not helps or better(text) or any(w in help for w in IN_WORDS for help in helps), helps
 

@@ -57,6 +57,17 @@ def test_run() -> None:
     np.testing.assert_array_equal(found["tensors"]["x"]["grad"], [np.nan, np.nan])
 
 
+def test_the_process_of_a_run_ends_with_it() -> None:
+    def below() -> set[str]:
+        tasks = Path("/proc/self/task").iterdir()
+        return {number for task in tasks for number in (task / "children").read_text().split()}
+
+    before = below()
+    with pytest.raises(ad.AutodiffError) as caught:
+        ad.run("x = y", isolate=True)
+    assert caught.value.code == "E201" and below() <= before
+
+
 @pytest.mark.parametrize(
     ("fatal", "words", "code"), [("lgamma", "stack", "E509"), ("erfc", "memory", "E505")]
 )

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..autograd.reverse import parents
 from ..errors import AutodiffError
 from ..graph.node import Node
 from ..graph.op import constant
+from ..graph.walk import walk
 from .deadline import go_on_after
 from .differences import GraphCheck, LeafResult, Probe, generator_of, signed_direction
 from .replay import Replay
@@ -21,13 +23,13 @@ MAX_NODES = 200
 def blamed(check: GraphCheck, leaf: Node, result: LeafResult) -> Node | None:
     """The node whose rule first gives a wrong cotangent to what the leaf reaches."""
     replay = result.replay or check.replay  # without what is cut off
-    path = [leaf, *replay.dependents(leaf)]
-    path = [n for n in path if n.requires_grad and n.outputs is None and n.numel]
+    passed = set(walk(check.objective.nodes, parents))  # what a rule stands for is not
+    path = [n for n in (leaf, *replay.dependents(leaf)) if n.requires_grad and n in passed]
     consumers: dict[Node, list[Node]] = {}
     for node in path:
-        for needed in dict.fromkeys(node.inputs):
+        for needed in dict.fromkeys(parents(node)):
             consumers.setdefault(needed, []).append(node)
-    for node in reversed(path[-MAX_NODES:]):
+    for node in reversed([n for n in path if n.outputs is None and n.numel][-MAX_NODES:]):
         users = consumers.get(node, [])
         if not users or node in check.objective.nodes:
             continue
@@ -37,7 +39,7 @@ def blamed(check: GraphCheck, leaf: Node, result: LeafResult) -> Node | None:
             direction = _worst(result, direction)
         elif not _wrong(check, node, replay, direction):
             continue
-        return _guilty(users, node, replay, direction)
+        return _guilty(users, consumers, node, replay, direction)
     return None
 
 
@@ -51,13 +53,19 @@ def _worst(result: LeafResult, direction: np.ndarray) -> np.ndarray:
     return alone
 
 
-def _guilty(users: list[Node], node: Node, replay: Replay, direction: np.ndarray) -> Node:
+def _guilty(
+    users: list[Node], consumers: dict[Node, list[Node]], node: Node, replay: Replay,
+    direction: np.ndarray,
+) -> Node:  # fmt: skip
     """Of all that read a node, the one whose own rule is wrong."""
     newest = sorted(users, key=lambda user: user.seq, reverse=True)
     for user in newest if len(newest) > 1 else ():
-        weight = signed_direction(generator_of("weight", 0), np.zeros(user.shape))
-        alone = GraphCheck([(user, constant(np.asarray(weight, user.dtype)))])
-        if _wrong(alone, node, Replay([user], replay.frozen), direction):
+        results = [user] if user.outputs is None else consumers.get(user, [])
+        weights = [signed_direction(generator_of("weight", 0), np.zeros(n.shape)) for n in results]
+        alone = GraphCheck(
+            [(n, constant(np.asarray(w, n.dtype))) for n, w in zip(results, weights, strict=True)]
+        )
+        if _wrong(alone, node, Replay(results, replay.frozen), direction):
             return user
     return newest[0]
 

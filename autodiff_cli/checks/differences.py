@@ -37,6 +37,7 @@ MAX_ELEMENTS = 256  # larger leaves are checked along directions
 PART = 0.1  # of what an element may be off: what all of them together may be
 DIRECTIONS = 8
 MAX_ROWS = 5
+# Of the processor: how busy the machine is decides nothing.
 PATIENCE = 4.0  # seconds for the elements of one leaf; then directions do
 BUDGET = 20.0  # seconds for the elements of all leaves
 
@@ -119,6 +120,14 @@ class GraphCheck:
         """The leaves that the objective depends on, in order of creation."""
         found = (n for n in self.replay.order if n.op is ops.LEAF and n.requires_grad)
         return [n for n in found if not shows(n)]
+
+    @np.errstate(all="ignore")
+    def cost(self, leaf: Node) -> float:
+        """The seconds of the processor that one value of the objective takes."""
+        run, value = self.replay.function(leaf), self.replay.value(leaf)
+        started = time.process_time()
+        run(value)
+        return time.process_time() - started
 
     # -- first order ----------------------------------------------------------------------------
 
@@ -210,7 +219,7 @@ class GraphCheck:
             settled = probe.together(gradient)
             if settled is not None:
                 return settled
-        expected = probe.cost * 2 * point.size
+        expected = self.cost(leaf) * 2 * point.size
         if point.size <= MAX_ELEMENTS and expected <= min(PATIENCE, BUDGET - self.spent):
             self.spent += expected
             return probe.elements(gradient)
@@ -304,13 +313,6 @@ class Probe:
         same = leaf in replay and point is replay.value(leaf)
         self.here = check.here if same else self.value(point)
         self.size = lambda: max((_largest(replay.value(n)) for n in nodes), default=0.0)
-
-    @property
-    def cost(self) -> float:
-        """The seconds that one value takes."""
-        started = time.perf_counter()
-        self.value(self.point)
-        return time.perf_counter() - started
 
     def value(self, point: np.ndarray) -> Any:
         """The objective at a point; nan where an op refuses what it gets."""

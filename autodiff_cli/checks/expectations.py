@@ -45,7 +45,6 @@ def read(text: str) -> Written:
 
 
 def _read_part(text: str, at: int, depth: int) -> tuple[Any, Any, int]:
-    at += len(text[at:]) - len(text[at:].lstrip())
     if depth > 64:
         raise Unreadable
     if text[at : at + 1] == "[":
@@ -53,8 +52,7 @@ def _read_part(text: str, at: int, depth: int) -> tuple[Any, Any, int]:
         values: list[Any] = []
         units: list[Any] = []
         while True:
-            gap = _GAP.match(text, at)
-            at = gap.end() if gap else at
+            at = _GAP.match(text, at).end()  # type: ignore[union-attr]  # it matches all
             if text[at : at + 1] == "]":
                 return values, units, at + 1
             value, unit, at = _read_part(text, at, depth + 1)

@@ -108,9 +108,7 @@ class Line:
         kink = self._kink(claimed, samples)
         if kink is not None:
             return kink
-        usable = sorted(
-            (s for s in samples if math.isfinite(s.central)), key=lambda s: s.step, reverse=True
-        )
+        usable = sorted((s for s in samples if math.isfinite(s.central)), reverse=True)
         if agreed:
             return self._verdict(RIGHT, claimed, first)
         if not usable:
@@ -175,10 +173,7 @@ class Line:
     def _one_sided(self, claimed: float, samples: list[Sample]) -> Verdict:
         """At the border of where the function is defined only one side can be compared."""
         found = [
-            slope
-            for s in sorted(samples, key=lambda s: s.step)
-            for slope in (s.right, s.left)
-            if math.isfinite(slope)
+            slope for s in sorted(samples) for slope in (s.right, s.left) if math.isfinite(slope)
         ]
         if not found:
             return self._verdict(NOISY, claimed, samples[0])

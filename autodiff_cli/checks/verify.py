@@ -25,7 +25,7 @@ from .watched import Watched
 if TYPE_CHECKING:
     from .runner import FileCheck
 
-SLOW = 2.0  # seconds; programs that take longer are not run again
+SLOW = 2.0  # seconds of the processor; programs that take longer are not run again
 READERS = frozenset(["item", "tolist", "numpy", "float", "int", "bool", "data"])
 _ANY = re.compile(r"\b(?:if|while|" + "|".join(sorted(READERS)) + r")\b")
 

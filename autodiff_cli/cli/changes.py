@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..checks.collect import arrays_beside
 from ..errors import fail
 from ..render.files import CannotWrite, replace_file, write_bytes, write_npz
-from ..render.text import printable
+from ..render.text import WORD, printable
 from .streams import Environment
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Changes:
             return self.accept_all
         stream = self.env.stderr
         while True:
-            stream.write(f"write {printable(path, 300)}? [y]es [n]o [a]ll [q]uit ")
+            stream.write(f"write {printable(path, WORD)}? [y]es [n]o [a]ll [q]uit ")
             stream.flush()
             answer = self.env.stdin.readline()
             word = answer.strip().lower()[:1]

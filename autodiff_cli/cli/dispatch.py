@@ -131,12 +131,12 @@ def _is_file(word: str) -> bool:
 
 
 def _unknown_command(word: str, env: Environment) -> int:
-    from ..render.text import printable
+    from ..render.text import WORD, printable
     from ..suggest import did_you_mean, files_like, suggest
 
     close = suggest(word, COMMANDS) + files_like(f"{word}.expr")
     env.complain(
-        f"there is no command and no file `{printable(word, 200)}`",
+        f"there is no command and no file `{printable(word, WORD)}`",
         *did_you_mean(close),
         f"commands are {', '.join(COMMANDS)}; `autodiff -e CODE` runs a line",
     )

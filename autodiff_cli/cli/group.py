@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ..errors import Exit
-from ..render.text import printable
+from ..render.text import WORD, printable
 from ..suggest import did_you_mean, suggest
 from .dispatch import COMMANDS, load_command
 from .options import SECTIONS, Command, Option
@@ -196,7 +196,7 @@ def _usage(error: click.ClickException, command: str, env: Environment) -> int:
     context = getattr(error, "ctx", None)
     hints = []
     if isinstance(error, click.NoSuchOption):
-        message = f"there is no option `{printable(error.option_name, 200)}`"
+        message = f"there is no option `{printable(error.option_name, WORD)}`"
         params = [] if context is None else context.command.params
         known = ["--version", *(flag for param in params for flag in param.opts)]
         word = error.option_name.lstrip("-")
@@ -207,5 +207,5 @@ def _usage(error: click.ClickException, command: str, env: Environment) -> int:
         hints += did_you_mean(close[:3])
     path = f"autodiff {command}" if command in COMMANDS else "autodiff"
     hints.append(f"`{path} --help` lists the options")
-    env.complain(printable(message, 1000), *hints)
+    env.complain(printable(message), *hints)
     return Exit.USAGE

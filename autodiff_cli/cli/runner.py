@@ -15,7 +15,7 @@ from ..ended import explained
 from ..errors import AutodiffError, Exit, fail
 from ..outside import OUTSIDE
 from ..render.files import CannotWrite, check_target, write_text
-from ..render.text import for_encoding, printable, tamed
+from ..render.text import WORD, for_encoding, printable, tamed
 from .options import chosen
 from .reading import CannotRead, Reader, unreadable
 from .streams import Environment, is_terminal
@@ -354,7 +354,7 @@ class Runner:
 
     def title(self, report: Any) -> None:
         """The line above the results of one of several programs."""
-        title = printable(f"── {report.file} ──", 300)
+        title = printable(f"── {report.file} ──", WORD)
         self.env.write(for_encoding(title, getattr(self.env.stdout, "encoding", None)) + "\n")
 
     @contextmanager

@@ -11,7 +11,7 @@ import stat
 import time
 from collections.abc import Callable, Iterable
 
-from ..render.text import printable
+from ..render.text import WORD, printable
 from .streams import Environment, is_terminal
 
 POLL = 0.1  # seconds between two looks, and how long a file must be at rest
@@ -39,14 +39,14 @@ def watch(run: Callable[[], set[str]], files: Iterable[str], env: Environment) -
         before = stamps_of(paths)
         pipes = [path for path in paths if _is_pipe(path)]
         for path in pipes:
-            env.complain(f"cannot watch `{printable(path, 200)}`: it is a pipe")
+            env.complain(f"cannot watch `{printable(path, WORD)}`: it is a pipe")
         read = set() if pipes else run()
         # What only this run read is taken as it is now.
         before |= stamps_of(read - paths)
         paths |= read
         env.flush()
         if is_terminal(env.stderr):
-            shown = sorted({printable(os.path.basename(path), 60) for path in paths})
+            shown = sorted({printable(os.path.basename(path), WORD) for path in paths})
             more = f" and {len(shown) - 4} more" if len(shown) > 5 else ""
             names = ", ".join(shown[: 4 if more else 5])
             env.note(f"watching {names}{more} (Ctrl-C ends)")

@@ -13,7 +13,7 @@ from ..language.program.variables import Variable
 from .model import Verified
 from .record import Seeds
 
-PATIENCE = 10.0  # seconds for all
+PATIENCE = 10.0  # seconds of the processor for all
 EVALUATIONS = 50  # of the objective, for a leaf along directions
 SECONDS = 3.0  # for elements; larger leaves are compared along directions
 
@@ -42,12 +42,12 @@ def compared(seeds: Seeds, wanted: list[Variable], hooked: bool) -> Verified:
 def _compared(seeds: Seeds, wanted: list[Variable], hooked: bool) -> Verified:
     kinds: dict[str, list[str]] = {}
     largest = 0.0
-    started = time.perf_counter()
+    started = time.process_time()
     graph = GraphCheck(seeds)
     graph.spent = BUDGET - SECONDS
-    expected = EVALUATIONS * (time.perf_counter() - started)
     for variable in wanted:
-        if time.perf_counter() - started + expected > PATIENCE:
+        expected = EVALUATIONS * graph.cost(variable.node)
+        if time.process_time() - started + expected > PATIENCE:
             kinds.setdefault("slow", []).append(variable.name)
             continue
         graph.names[variable.node] = variable.name

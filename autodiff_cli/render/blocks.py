@@ -14,7 +14,7 @@ from ..suggest import free_name
 from .document import enveloped
 from .files import store_arrays
 from .plain import gradient, painted
-from .text import broken, dumped, format_number, format_shape, identifier, printable
+from .text import WORD, broken, dumped, format_number, format_shape, identifier, printable
 from .values import cell_lines, fit_lines, strict, strict_number
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def dump(found: Any, kind: str, flat: bool = False) -> str:
 def plain(found: Derivatives, *, flat: bool = False, color: bool = False) -> str:
     """One statement for each block; run as a program it gives the same numbers."""
     of = f"  of={found.of}" if found.of else ""
-    lines = [f"# {SCHEMAS[found.kind]}  {printable(found.file, 300)}{of}"]
+    lines = [f"# {SCHEMAS[found.kind]}  {printable(found.file, WORD)}{of}"]
     if flat:
         ((name, matrix),) = named_arrays(found, True).items()
         lines.append(f"{name} = {gradient(matrix)}  # {_flat_title(found, matrix)}")

@@ -12,7 +12,7 @@ from typing import Any
 from ..checks.model import LETTERS, FileResult, Item
 from .diagnostics import document
 from .document import picked
-from .text import format_count, pad, printable, text_width
+from .text import WORD, format_count, pad, printable, text_width
 
 SCHEMA = "autodiff.check/1"
 WORDS = ("passed", "kink", "cut", "noisy", "skipped", "xfailed", "failed", "error")
@@ -25,7 +25,7 @@ def file_line(result: FileResult, width: int, color: bool) -> str:
     shown = "".join(LETTERS[item.status] for item in result.items)
     if len(shown) > 40:
         shown = shown[:37] + "..."
-    name = printable(result.file, 300)
+    name = printable(result.file, WORD)
     counts = counted(result.items) or "nothing chosen"
     left = f"{pad(name, min(40, max(24, text_width(name))))} {shown}"
     right = f"{counts}  {result.seconds:.2f}s"
@@ -62,8 +62,8 @@ def failed_line(item: Item, width: int | None = None) -> str:
     ):
         what = "remove: autodiff check --prune"
     else:
-        what = f"re-run: {printable(command, 400)}"
-    failed = f"FAILED {printable(item.id, 300)}"
+        what = f"re-run: {printable(command)}"
+    failed = f"FAILED {printable(item.id, WORD)}"
     fits = width is None or text_width(failed) + 5 + text_width(what) <= width
     return f"{failed}{' ' * 5 if fits else NEXT}{what}"
 
@@ -86,7 +86,7 @@ def summary(results: list[FileResult], seconds: float, color: bool) -> str:
 def durations(results: list[FileResult], count: int) -> list[str]:
     """The slowest items."""
     items = sorted((item for result in results for item in result.items), key=lambda i: -i.seconds)
-    return [f"{item.seconds:8.3f}s  {printable(item.id, 300)}" for item in items[:count]]
+    return [f"{item.seconds:8.3f}s  {printable(item.id, WORD)}" for item in items[:count]]
 
 
 def check_document(results: list[FileResult], seconds: float, code: int) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def step_summary(results: list[FileResult]) -> str:
     """A Markdown table for GitHub's step summary."""
     lines = ["| file | result | seconds |", "| --- | --- | --- |"]
     for result in results:
-        name = printable(result.file, 300).replace("|", "\\|")
+        name = printable(result.file, WORD).replace("|", "\\|")
         lines.append(f"| `{name}` | {counted(result.items)} | {result.seconds:.2f} |")
     return "\n".join(lines) + "\n"
 
@@ -131,4 +131,4 @@ def diff_text(path: str, old: str | None, new: str | None) -> str:
         before.splitlines(), after.splitlines(),
         "/dev/null" if old is None else path, "/dev/null" if new is None else path, lineterm="",
     )  # fmt: skip
-    return "".join(printable(line, 500) + "\n" for line in lines)
+    return "".join(printable(line) + "\n" for line in lines)

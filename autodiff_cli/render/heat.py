@@ -19,7 +19,7 @@ def scale_of(array: np.ndarray) -> float:
     """The largest finite magnitude; 0 when there is nothing to compare."""
     if array.dtype.kind not in "fiu" or not array.size:
         return 0.0
-    magnitudes = np.abs(array.astype(np.float64, copy=False))
+    magnitudes = np.abs(np.asarray(array, np.float64))
     finite = magnitudes[np.isfinite(magnitudes)]
     return float(finite.max(initial=0.0))
 
@@ -40,15 +40,16 @@ def cell_style(share: float) -> str:
 
 
 LEGEND = {"< 0": cell_style(-1), "> 0": cell_style(1), "nan": BAD, "inf": BAD}
+SIGNS = {"< 0", "> 0"}  # the two ends of one scale; alone they would read as a condition
 
 
 def meanings(line: Text) -> set[str]:
     """Which entries of the legend the backgrounds in a line of numbers are of."""
-    numbers = {line.plain[span.start : span.end] for span in line.spans if span.style != DIM}
-    return {
-        word if (word := number.lstrip("-")) in LEGEND else "< 0" if number[0] == "-" else "> 0"
-        for number in numbers
+    numbers = {
+        line.plain[span.start : span.end].lstrip("-") for span in line.spans if span.style != DIM
     }
+    bad = numbers & LEGEND.keys()
+    return bad | SIGNS if numbers - bad else bad
 
 
 def heated(line: str, scale: float) -> Text:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..numerals import format_number, writable
 from .selection import MANY, Family, families, matching
-from .text import format_count, format_shape, printable
+from .text import WORD, format_count, format_shape, printable
 from .values import shortest
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def plain(
 
 def _header(report: Report) -> str:
     objective = f"  objective={report.loss}" if report.loss else ""
-    return f"# {VERSION}  {printable(report.file, 300)}{objective}"
+    return f"# {VERSION}  {printable(report.file, WORD)}{objective}"
 
 
 def _lines(

@@ -17,7 +17,7 @@ from .graphs.outline import Outline
 from .graphs.tree import Bounds, Row, Tree, everything, laid_out
 from .heat import LEGEND, heated, meanings, scale_of
 from .selection import MANY, MOST_ROWS, Family, families, important, matching, missing, no_gradients
-from .text import ascii_text, broken, format_count, format_number, format_shape, printable
+from .text import WHOLE, ascii_text, broken, format_count, format_number, format_shape, printable
 from .text import text_width as width_of
 from .values import Look, cell_lines, extent, fit_lines, norm
 
@@ -76,7 +76,7 @@ class Page:
         if not self.look.unicode:
             text = _in_ascii(text)
         text.rstrip()
-        self.console.print(text, no_wrap=True, overflow="ignore", crop=False)
+        self.console.print(text)
 
     def lines(self, lines: Iterable[StyledLine]) -> None:
         """Lines with styles."""
@@ -97,7 +97,7 @@ class Page:
         records = matching(report, show)
         if report.shown is not None:
             for line in report.shown.split("\n"):
-                self.line(Text(printable(line, 100_000)))
+                self.line(Text(printable(line, WHOLE)))
             if not any(record.requires_grad for record in records):
                 return
         shown = records if all or show else important(report, records)

@@ -17,6 +17,8 @@ from ..numerals import format_number as format_number
 from ..numerals import matrix_lines as matrix_lines
 
 TAB = "    "
+# The most characters that are shown of a name or a path, of a line, of a whole result.
+WORD, LINE, WHOLE = 300, 2000, 100_000
 _CHUNKS = re.compile(r"\s*(?:`[^`]+`|\S)+")  # a word with what stands before it; code is one word
 _GAPS = re.compile(r"(?<=\S) {2,}(?=\S)")
 _WORDS = re.compile(r"\s*\S+")
@@ -59,7 +61,7 @@ def printable_char(char: str) -> str:
     return TAB if char == "\t" else char.encode("unicode_escape").decode("ascii")
 
 
-def printable(text: str, limit: int = 2000) -> str:
+def printable(text: str, limit: int = LINE) -> str:
     """`text` without control characters, direction marks or lone surrogates, its middle cut out
     beyond `limit` characters."""
     if len(text) > limit:

@@ -126,7 +126,7 @@ def statistics(array: np.ndarray, *, brief: bool = False) -> str:
 
 def norm(array: np.ndarray) -> float:
     """The Euclidean norm, without overflow on the way."""
-    flat = np.abs(array.astype(np.float64, copy=False).ravel())
+    flat = np.abs(np.asarray(array, np.float64).ravel())
     largest = float(flat.max(initial=0.0))
     if largest == 0.0 or not math.isfinite(largest):
         return largest
@@ -151,7 +151,7 @@ def extent(arrays: list[np.ndarray]) -> tuple[Any, Any]:
 
 def sparkline(array: np.ndarray, bins: int = 16) -> str:
     """The distribution of log10 of the magnitudes of nonzero finite elements."""
-    magnitudes = np.abs(array.astype(np.float64, copy=False).ravel())
+    magnitudes = np.abs(np.asarray(array, np.float64).ravel())
     magnitudes = magnitudes[np.isfinite(magnitudes) & (magnitudes > 0)]
     if not magnitudes.size:
         return ""

@@ -44,9 +44,9 @@ KEYWORDS = (
     "with",
 )  # fmt: skip
 _DATA = (".npy", ".npz", ".csv", ".json")
-_FILE = re.compile(r"\bload\(\s*[rf]?([\"'])([^\"'\n]*)$")
-_DOTTED = re.compile(r"((?:[^\W\d]\w*\.)+|[)\]]\.)(\w*)$")
-_WORD = re.compile(r"[^\W\d]\w*$")
+_FILE = re.compile(r"\bload\(\s*[rf]?([\"'])([^\"'\n]*)\Z")
+_DOTTED = re.compile(r"((?:[^\W\d]\w*\.)+|[)\]]\.)(\w*)\Z")
+_WORD = re.compile(r"[^\W\d]\w*\Z")
 _METHODS = (
     "add_", "backward", "clone", "detach", "detach_", "item", "mul_", "numpy", "register_hook",
     "requires_grad_", "retain_grad", "size", "sub_", "tolist", "zero_",
@@ -253,7 +253,7 @@ def _value(dotted: str, loop: Loop) -> Any:
 
 # -- calls ----------------------------------------------------------------------------------------
 
-_CALLED = re.compile(r"([^\W\d][\w.]*)\s*$")
+_CALLED = re.compile(r"([^\W\d][\w.]*)\s*\Z")
 _STRINGS = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|#[^\n]*")
 
 

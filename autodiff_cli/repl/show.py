@@ -17,7 +17,7 @@ from ..graph.op import value_of
 from ..language.values.dialect import kind_of
 from ..language.values.formatting import represent, text
 from ..language.values.values import UserFunction
-from ..render.text import clip, format_number, format_shape, pad, printable, text_width
+from ..render.text import WORD, clip, format_number, format_shape, pad, printable, text_width
 from ..render.values import Look, cell_lines, fit_lines, norm
 
 LONGEST = 10_000  # characters of a value that is no tensor
@@ -60,7 +60,7 @@ def summary(value: Any, look: Look) -> str:
             return format_shape(shape) + ("" if dtype == "float64" else f" {dtype}")
         return format_number(value_of(value.node).item(), look.precision, look.sci)
     if isinstance(value, bool | int | float | str) or value is None:
-        return clip(printable(represent(value), 200), 60, _ellipsis(look))
+        return clip(printable(represent(value), WORD), 60, _ellipsis(look))
     if isinstance(value, UserFunction):
         return f"function({', '.join([*value.params.positional, *value.params.keyword])})"
     if isinstance(value, list | tuple | dict | set):

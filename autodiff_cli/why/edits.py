@@ -125,12 +125,11 @@ class Text:
 
     def _beside(self, statement: s.Node, text: str, end: int) -> Edit:
         indent = self._indent(statement.span.start)
-        line_end = self.text.find("\n", end)
-        line_end = len(self.text) if line_end < 0 else line_end
-        rest = self.text[end:line_end].strip()
-        if indent is None or (rest and not rest.startswith("#")):
+        rest = self.text[end:].partition("\n")[0]
+        if indent is None or (rest.strip() and not rest.lstrip().startswith("#")):
             return Edit(end, end, f"; {text}")
-        return Edit(line_end, line_end, f"\n{indent}{text}")
+        end += len(rest)
+        return Edit(end, end, f"\n{indent}{text}")
 
     def _indent(self, start: int) -> str | None:
         """The white space before a statement that begins its line; None when it does not."""
@@ -142,8 +141,7 @@ class Text:
         """Without a statement, and its line when it has one for itself."""
         start, end = statement.span.start, statement.span.end
         begin = self.text.rfind("\n", 0, start) + 1
-        finish = self.text.find("\n", end)
-        finish = len(self.text) if finish < 0 else finish + 1
+        finish = self.text.find("\n", end) + 1 or len(self.text)
         alone = not self.text[begin:start].strip() and not self.text[end:finish].strip()
         return Edit(begin, finish, "") if alone else Edit(start, end, "pass")
 

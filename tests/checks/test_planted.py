@@ -1,4 +1,4 @@
-"""Every backward rule of the table, made wrong by a thousandth, is found."""
+"""Every backward rule of the table, made wrong by a thousandth, is found and named."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from autodiff_cli.checks.blame import blamed
 from autodiff_cli.checks.differences import GraphCheck
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.graph.node import Node
@@ -27,8 +28,9 @@ def scaled(found: Any) -> Any:
     return found
 
 
-def verdicts(case: Case) -> list[tuple[str, bool]]:
-    """For every leaf of a sample: what the check says, and whether its gradient is 0."""
+def verdicts(case: Case) -> list[tuple[str, bool, str]]:
+    """For every leaf of a sample: what the check says, whether its gradient is 0, and the op whose
+    rule is to blame where it is wrong."""
     nodes = nodes_of(case, arrays_of(case))
     results = [
         n
@@ -42,8 +44,13 @@ def verdicts(case: Case) -> list[tuple[str, bool]]:
     if not seeds:
         return []
     check = GraphCheck(seeds)
-    found = [check.check(leaf) for leaf in check.leaves()]
-    return [(result.kind, not np.any(np.abs(result.gradient) > 1e-4)) for result in found]
+    found = []
+    for leaf in check.leaves():
+        result = check.check(leaf)
+        guilty = blamed(check, leaf, result) if result.kind == "wrong" else None
+        key = guilty.op.key if guilty is not None else ""
+        found.append((result.kind, not np.any(np.abs(result.gradient) > 1e-4), key))
+    return found
 
 
 SAMPLES: dict[str, list[Case]] = {}
@@ -67,12 +74,13 @@ def test_a_rule_that_is_off_by_a_thousandth_is_found(
     if case is None:  # nothing but zeros: there is no factor to see
         return
     monkeypatch.setattr(op, "vjp_rule", lambda g, out, *args: scaled(before(g, out, *args)))
-    assert "wrong" in [kind for kind, _ in verdicts(case)]
+    found = [guilty for kind, _, guilty in verdicts(case) if kind == "wrong"]
+    assert found and set(found) == {key}
 
 
 def _right(case: Case) -> bool:
     """Whether the sample has a gradient that is right and not 0."""
     try:
-        return ("right", False) in verdicts(case)
+        return ("right", False, "") in verdicts(case)
     except AutodiffError:
         return False

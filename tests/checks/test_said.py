@@ -51,6 +51,9 @@ ASKED = {
         "loss = ((x * 1e4 + 1e8) - 1e8 - x * 1e4 + x).sum() ** 2\nloss.backward()",
         "..",
     ),
+    "hooks that only look": (
+        "x = [1, 2]\nx.register_hook(lambda g: None)\nloss = sum(x * x)\nloss.backward()", ".."
+    ),
     "a slope that is infinite": ("x = [0, 4]\nloss = sum(sqrt(x))", "E"),
     "an infinite slope, nothing refused": (
         "# check: nan=ignore\nx = [0, 4]\nloss = sum(sqrt(x))", ".k"

@@ -76,11 +76,12 @@ WRITTEN = {".csv", ".dot", ".html", ".json", ".md", ".mmd", ".snap", ".svg", ".t
 
 
 def written(folder: Path) -> Iterator[str]:
-    """The texts that a test wrote, in short; of Matplotlib's pictures their size and parts."""
+    """The texts that a test wrote, in short; of Matplotlib's pictures their size, parts, words."""
     for path in sorted(folder.rglob("*")):
         if path.suffix in WRITTEN and path.is_file() and path.parent.name != "autodiff":  # a cache
             text = path.read_bytes().decode("utf-8", "replace")
-            drawn = [*re.findall("<svg[^>]*", text), text.count('id="axes_')]
+            words = re.findall(r">([^<>]*[^\W\d][^<>]*)</text>", text)
+            drawn = [*re.findall("<svg[^>]*", text), text.count('id="axes_'), *words]
             yield f"{path.name}: {drawn if 'Matplotlib' in text else lines_of(text, 2)}"
 
 
@@ -117,4 +118,4 @@ def cli(
         return Result(code, out.getvalue(), err.getvalue())
 
     yield call
-    compare(request, [*shown, *([] if timed else written(tmp_path))])
+    compare(request, [*shown, *([] if timed else written(tmp_path))], 20)

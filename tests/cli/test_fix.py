@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autodiff_cli.cli.fixing import Edit, applied, written_back
+from autodiff_cli.cli.fixing import Edit, _further, _same, applied, written_back
+from autodiff_cli.errors import AutodiffError, Diagnostic
+from autodiff_cli.session import Report
+from autodiff_cli.source import Source, Span
+
+from ..said import compare
 
 
 @pytest.mark.parametrize(
@@ -165,3 +170,38 @@ def test_commands_that_are_proposed_can_be_pasted(cli, tmp_path):
     said = cli("check", "c$(d).expr").out
     assert "autodiff check 'c$(d).expr' -k" in said and "check c$(d)" not in said
     assert "autodiff diff 'c$(d).expr' -D" in cli("diff", "c$(d).expr").err
+
+
+def test_which_changes_get_further(request: pytest.FixtureRequest):
+    """Errors before and after a change, of like and other kinds, on all lines beside it."""
+    text = "a = 1\nb = 22\nc = 333\nd = 4444\n"
+    edits = [Edit(10, 12, "2"), Edit(10, 12, "222222"), Edit(10, 12, "2\nz = 0"),
+             Edit(6, 13, ""), Edit(21, 22, "")]  # fmt: skip
+    found = []
+
+    def report(source: Source, code: str, at: int | None) -> Report:
+        span = None if at is None else Span(source, at, min(at + 2, len(source.text)))
+        error = AutodiffError(Diagnostic(code, "m", span)) if code else None
+        return Report(source.name, error=error)
+
+    for edit in edits:
+        changed = Source(applied(text, [edit]), "a")
+        for first in ("", "E101", "E105", "E201", "E301"):
+            for at in (None, 0, 10, 12, 17):
+                before = report(Source(text, "a"), first, at)
+                row = []
+                for then in ("E101", "E202", "E301"):
+                    for place in (None, 0, 4, 8, 10, 11, 12, 13, 14, 16, 17, 19, 21, 24):
+                        after = report(changed, then, place)
+                        word = "f" if _further(before, after, text, edit) else "."
+                        if before.error is not None:
+                            assert after.error is not None
+                            word += "s" if _same(before.error, after.error, [edit]) else "."
+                        row.append(word)
+                found.append(f"{edit.text!r} {first} {at}: {' '.join(row)}")
+        good = Report("a")
+        assert _further(report(Source(text, "a"), "E101", 0), good, text, edit)
+        assert not _further(good, good, text, edit)
+        warned = Report("a", warnings=[Diagnostic("W101", "m")])
+        assert _further(warned, good, text, edit) and not _further(good, warned, text, edit)
+    compare(request, found)

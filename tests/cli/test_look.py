@@ -242,11 +242,12 @@ def test_the_legend_has_what_occurs(cli):
         plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
         return [line[9:].strip() for line in plain.split("\n") if line[:6] in ("Values", "Gradie")]
 
-    assert legends("x = [1, 2]; loss = sum(x)") == ["> 0", "d loss / d name"]
-    assert legends("x = [1, 2]; loss = -sum(x)") == ["> 0", "d loss / d name   < 0"]
+    for sign in ("", "-"):  # both ends of the scale, once
+        text = f"x = [1, 2]; loss = {sign}sum(x)"
+        assert legends(text) == ["< 0 > 0", "d loss / d name"]
     assert legends("x = [0, 0]; loss = sum(0 * x)") == ["", "d loss / d name"]
     assert legends("x = [0, 4]; y = sqrt(x); loss = sum(x**2 - y)") == [
-        "> 0", "d loss / d name   inf"
+        "< 0 > 0", "d loss / d name   inf"
     ]  # fmt: skip
 
 

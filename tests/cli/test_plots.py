@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -45,6 +46,11 @@ def test_curves() -> None:
     assert curve_lines([1.0, 2.0], "y", False, 80) == ["y over 2 steps: 1 to 2"]
     assert curve_lines([1.0], "y", True, 80) == []
     assert len(curve_lines([float(at) for at in range(5000)], "y", True, 40)[1]) == 39
+    assert curve_lines([100.0, 1.0], "y", False, 80) == ["y over 2 steps: 100 to 1"]
+    assert curve_lines([100.5, 1.0], "y", False, 80) == ["y over 2 steps (log): 100.5 to 1"]
+    assert curve_lines([1000.0, 0.0], "y", False, 80) == ["y over 2 steps: 1000 to 0"]
+    assert curve_lines([math.nan, math.inf], "y", True, 80)[1] == " !!"
+    assert curve_lines([0.0, 8.0, 4.0] * 9, "y", True, 9)[1] == " ▁██▅▁██▅"
 
 
 def test_on_the_terminal(cli) -> None:
@@ -69,6 +75,8 @@ def test_into_files(cli, tmp_path: Path) -> None:
     (tmp_path / "steps.py").write_text(STEPS)
     for name in ("a.png", "b.png", "a.svg", "b.svg"):
         assert cli("steps.py", "--plot", "-o", name).code == 0
+    assert cli("steps.py", "--plot", "-o", "l.svg", "--loss", "loss", "--show", "w").code == 0
+    assert cli("-e", "A = ones(3, 4); x = 2; y = x", "--plot", "-o", "values.svg").code == 0
     for form in ("png", "svg"):
         assert (tmp_path / f"a.{form}").read_bytes() == (tmp_path / f"b.{form}").read_bytes()
     assert (tmp_path / "a.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"

@@ -149,6 +149,7 @@ def test_an_error_that_nothing_else_says(place: Path) -> None:
     [
         ("os.kill(os.getpid(), 15)", -15, ""),
         ("os.kill(os.getpid(), 9)", 4, "error[E505]: the process that ran the program was killed"),
+        ("os._exit(0)", 70, "error[E900]: internal error: the process that ran the program ended"),
         ("os._exit(77)", 70, "error[E900]: internal error: the process that ran the program ended"),
         ("bytes(1 << 60)", 4, "error[E505]: the program ran out of memory"),
     ],

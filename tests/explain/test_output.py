@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from autodiff_cli.cli.commands.explain import KEYS
+
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 
 NET = (
@@ -272,6 +274,9 @@ def test_each_step_shows_its_place_in_the_program(cli, monkeypatch):
     assert marked == ["sum((A + B) * A)", "(A + B) * A", "A + B"]
     plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
     assert plain.count("  3 | loss = sum((A + B) * A)\n") == 3
+    for width in (len(KEYS), len(KEYS) + 1):
+        shown = cli("explain", "demo.expr", "--step", **{**arguments, "COLUMNS": str(width)}).out
+        assert (KEYS in shown) == (width > len(KEYS)) != ("key: next\r" in shown)
     narrow = cli("explain", "demo.expr", "--step", **{**arguments, "COLUMNS": "24"}).out
     assert all(
         len(line) <= 24

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from autodiff_cli.render.diagnostics import render
 from autodiff_cli.render.text import text_width
 from autodiff_cli.source import Source, Span
 from tests.pace import takes_at_most
+from tests.said import compare
 
 
 def at(source: Source, text: str, occurrence: int = 1) -> Span:
@@ -431,3 +433,46 @@ def test_long_labels_stay_inside_a_narrow_terminal(width: int) -> None:
     text = render(error.diagnostic, width=width)
     assert all(len(line) <= width for line in text.split("\n"))
     assert {"label", "quite", "many"} <= set(text.split())
+
+
+DRAWN = [
+    "x = relu(W @ x + b) / 2", "", "\ty = 日本 + π * 'é'", "    z = [1, 2,", "", "",
+    "  3]  # \x1b[2J \u200b",
+    "loss = sum((x - y)**2) + 1e-3 * sum(w * w) + sum(abs(v)) - mean(log(p)) * 'a word in a text'",
+    "a; b; c; d; e; f; g", "end = 1\r",
+]  # fmt: skip
+SAID = [
+    "", "", "here", "(2, 3)", "a label of several words that goes on for a while", "日本語 `code`",
+    "two\nlines", "a_word_that_is_longer_than_the_room_that_there_is_in_a_narrow_terminal",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_frames_of_labels_anywhere(seed: int, request: pytest.FixtureRequest) -> None:
+    """Labels in all places to one another, at every width and in colours."""
+    draw = random.Random(seed)
+    found = []
+    for number in range(30):
+        source = Source("\n".join(draw.sample(DRAWN, draw.randrange(1, 9))), "demo.expr")
+        other = Source("y = 1\nf(x)", "other.expr")
+
+        def span(source: Source = source, other: Source = other) -> Span:
+            text = source if draw.random() < 0.9 else other
+            start = draw.randrange(len(text.text) + 1)
+            long = draw.choice((0, 1, 1, 2, 3, 9, 60))
+            return Span(text, start, min(start + long, len(text.text)))
+
+        labels = [Label(span(), draw.choice(SAID)) for _ in range(draw.choice((0, 1, 1, 2, 3, 5)))]
+        if labels and draw.random() < 0.3:
+            labels.append(Label(labels[0].span, draw.choice(SAID)))
+        words = [draw.choice(SAID[2:]) for _ in range(4)]
+        given = Diagnostic(
+            "E101", words[0], None if draw.random() < 0.1 else span(), words[1], tuple(labels),
+            ("\n  A  2  3\n  B  2  4",) * draw.randrange(2) + (words[2],) * draw.randrange(3),
+            (words[3],) * draw.randrange(2), draw.choice(("error", "warning", "note")),
+        )  # fmt: skip
+        width = draw.choice((None, 18, 24, 30, 36, 44, 60, 80))
+        look = draw.random() < 0.5, draw.random() < 0.8
+        found.append(render(given, "full", look[0], width, unicode=look[1]))
+        found += [render(given, form) for form in ("concise", "json", "github")[number % 3 :][:1]]
+    compare(request, ["\n".join(found)])

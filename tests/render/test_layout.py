@@ -43,8 +43,11 @@ def mixed(count: int) -> Graph:
     return count, edges + [(at, at - 5) for at in range(5, count, 40)]
 
 
+WAYS = ["BT", "LR"]
 GRAPHS = [(make, count) for make in (chain, layers, shared, leaves, mixed) for count in (3, 60)]
-GRAPHS += [(chain, 1000), (leaves, 1000), (mixed, 1000), (shared, 300)]
+LARGE = [(chain, 1000), (leaves, 1000), (mixed, 1000), (shared, 300)]
+DRAWN = [(*graph, labels, way) for graph in GRAPHS for labels in (False, True) for way in WAYS]
+DRAWN += [(*graph, True, "BT") for graph in LARGE]
 
 
 def laid_out(
@@ -74,9 +77,7 @@ def through(box: Box, p: tuple[float, float], q: tuple[float, float]) -> bool:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("direction", ["BT", "LR"])
-@pytest.mark.parametrize("labels", [False, True], ids=["plain", "labels"])
-@pytest.mark.parametrize("make, count", GRAPHS)
+@pytest.mark.parametrize("make, count, labels, direction", DRAWN)
 def test_nothing_overlaps(
     make: Callable[[int], Graph], count: int, labels: bool, direction: str
 ) -> None:
@@ -102,7 +103,7 @@ def test_nothing_overlaps(
             assert not any(through(box, p, q) for box in others)
 
 
-@pytest.mark.parametrize("make, count", GRAPHS)
+@pytest.mark.parametrize("make, count", GRAPHS + LARGE)
 def test_edges_join_their_boxes(make: Callable[[int], Graph], count: int) -> None:
     (_, edges), found = laid_out(make, count, False, "BT")
     for (source, target), route in zip(edges, found.routes, strict=True):
@@ -141,7 +142,7 @@ def test_the_same_graph_has_the_same_layout() -> None:
     assert laid_out(mixed, 60, True, "BT")[1] == laid_out(mixed, 60, True, "BT")[1]
 
 
-@pytest.mark.parametrize("direction", ["BT", "LR"])
+@pytest.mark.parametrize("direction", WAYS)
 @pytest.mark.parametrize("labels", [False, True], ids=["plain", "labels"])
 @pytest.mark.parametrize("make", [layers, shared, leaves, mixed])
 def test_places_as_recorded(

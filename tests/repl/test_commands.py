@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from autodiff_cli.repl.commands import inspect
 from autodiff_cli.repl.commands.inspect import duration
 from autodiff_cli.repl.commands.settings import SETTINGS
 from autodiff_cli.repl.commands.table import COMMANDS, find
@@ -404,3 +407,15 @@ def test_what_cannot_be_used(session: Any, tmp_path: Path) -> None:
     os.rmdir(tmp_path / "gone")
     assert "error: cannot use: no such file or directory" in session.fails(":explain")
     assert duration(2.5) == "2.5 s"
+
+
+@pytest.mark.parametrize(("tick", "runs"), [(0.3, 1), (0.05, 3), (0.021, 4), (0.0, 10_000)])
+def test_how_often_something_is_timed(
+    monkeypatch: pytest.MonkeyPatch, tick: float, runs: int
+) -> None:
+    """A fifth of a second of a clock that goes on by a tick whenever it is read."""
+    read = count()
+    clock = SimpleNamespace(perf_counter=lambda: tick * next(read))
+    monkeypatch.setattr(inspect, "time", clock)
+    best, found = inspect._best(lambda: None)
+    assert (best, found) == (pytest.approx(tick), runs)

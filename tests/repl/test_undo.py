@@ -202,6 +202,16 @@ def test_undo_counts(session: Any) -> None:
     assert "takes a number" in session.fails(":undo -1")
 
 
+def test_what_was_taken_back_of_an_empty_session_stays_there(session: Any) -> None:
+    session("x = 1")
+    session(":reset")
+    session("y = 2")
+    session(":undo")
+    session(":undo")
+    assert session("x") == "1\n"
+    assert "nothing to redo" in session.fails(":redo")
+
+
 def test_files_that_changed_do_not_change_the_past(session: Any) -> None:
     np.save("x.npy", np.array([1.0, 2.0]))
     session("x = load('x.npy')")

@@ -327,6 +327,8 @@ def test_a_program_without_gradients_shows_its_values() -> None:
 
 
 def test_failed_checks_are_shown() -> None:
+    page = parsed(report("x = 2  #=> 3\nloss = x * x\n"))
+    assert "error[E603]" in page.one("section", _class="messages").text
     page = parsed(report("x = 2\nloss = x * x\nassert loss == 5\n", code=1))
     checks = page.one("section", _class="checks")
     assert [row.text for row in checks.all("tr", _class="failed")] == ["✗ failedassert[3]line 3"]

@@ -92,6 +92,14 @@ def test_what_no_change_of_the_text_repairs(
     assert answer.fix is None
 
 
+def test_of_several_flat_ops_the_flattest_is_named() -> None:
+    """The slopes are 1.5e-10 and 2.1e-9."""
+    text = "x = 3\ny = tanh(x * 4)\nloss = sigmoid(y * 10 + 10)\n"
+    for program in (text, text.replace("y * 10 + 10", "y * 20").replace("x * 4", "x * 5")):
+        answer = why(Source(program, "program.expr"), "x", repair=False)
+        assert answer.message.startswith("`tanh(x * ") and answer.line == 2, answer.message
+
+
 def test_a_gradient_that_the_program_itself_makes_nan() -> None:
     text = (
         "import torch\nx = torch.tensor(2.0, requires_grad=True)\n"

@@ -230,7 +230,7 @@ class Checker:
         """The line of a file, or its items; what it proposes to write."""
         if self.values["collect"]:
             if not self.json:
-                self.env.write("".join(f"{printable(i.id, 1000)}\n" for i in result.items))
+                self.env.write("".join(f"{printable(i.id)}\n" for i in result.items))
             return
         self.changes.apply(result)
         if result.items and not self.json and not self.values["quiet"]:

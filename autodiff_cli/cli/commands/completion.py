@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...catalogue import MANUAL, TOPICS
 from ...errors import Exit, kinds
-from ...render.text import printable
+from ...render.text import WORD, printable
 from ...suggest import did_you_mean, suggest
 from ..dispatch import COMMANDS
 from ..options import Command
@@ -41,7 +41,7 @@ def show(values: dict[str, Any], words: list[str], env: Environment) -> int:
         usage = f"autodiff completion {'|'.join(SHELLS)}"
         if len(words) == 1:
             close = did_you_mean(suggest(words[0], SHELLS, 1))
-            message = f"there is no completion for `{printable(words[0], 100)}`"
+            message = f"there is no completion for `{printable(words[0], WORD)}`"
             env.complain(message, *close, usage)
         else:
             env.complain("name one shell", usage)

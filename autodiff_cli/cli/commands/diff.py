@@ -12,7 +12,7 @@ from ...errors import AutodiffError, Exit
 from ...language.syntax.decode import decode
 from ...numerals import aligned
 from ...outside import OUTSIDE
-from ...render.text import dumped, printable
+from ...render.text import WORD, dumped, printable
 from ..options import FORMAT, Command, Option, chosen, define, only
 from ..streams import Environment
 
@@ -114,7 +114,7 @@ def _where(departure: Departure) -> str:
 
 def lines(left: Outcome, right: Outcome, found: Comparison) -> list[str]:
     """The comparison for people."""
-    text = [f"left   {printable(left.title, 300)}", f"right  {printable(right.title, 300)}", ""]
+    text = [f"left   {printable(left.title, WORD)}", f"right  {printable(right.title, WORD)}", ""]
     if found.equal:
         return [*text, f"no departure: {found.values} values and {found.compared_gradients} "
                 "gradients agree"]  # fmt: skip
@@ -136,7 +136,7 @@ def lines(left: Outcome, right: Outcome, found: Comparison) -> list[str]:
     for title, names in (("left", found.only_left), ("right", found.only_right)):
         if names:
             shown = ", ".join(dict.fromkeys(names[:20]))
-            text.append(f"only {title}: {printable(shown, 500)}")
+            text.append(f"only {title}: {printable(shown)}")
     text.append(
         f"{len(found.departures)} of {found.values} values and {len(found.gradients)} of "
         f"{found.compared_gradients} gradients depart"
@@ -149,7 +149,7 @@ def _first(first: Departure) -> list[str]:
     inner = first.inner
     if inner is not None and inner.span is not None and inner.op.key not in ("leaf", "constant"):
         place = f"{inner.span.source.name}:{inner.span.line}:{inner.span.column}"
-        text.append(f"  in `{printable(inner.span.text, 100)}` ({inner.op.name}), {place}")
+        text.append(f"  in `{printable(inner.span.text, WORD)}` ({inner.op.name}), {place}")
     rows = [("index", "left", "right", "abs diff"), *first.rows]
     return text + [f"    {line}" for line in aligned(rows) if first.rows]
 

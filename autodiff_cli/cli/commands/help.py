@@ -7,7 +7,7 @@ from typing import Any
 
 from ...catalogue import MANUAL, TOPICS, explain_code, pages_with
 from ...errors import Exit, kinds
-from ...render.text import printable, prose
+from ...render.text import WORD, printable, prose
 from ...suggest import did_you_mean, suggest_op
 from ..dispatch import COMMANDS
 from ..options import Command
@@ -90,7 +90,7 @@ def _unknown(word: str, env: Environment) -> int:
     known = [*COMMANDS, *TOPICS, *MANUAL, *kinds(), *_operations()[1]]
     pages = [f"`autodiff help {name}`" for name in pages_with(word.strip() or " ")]
     env.complain(
-        f"there is no help about `{printable(word, 200)}`",
+        f"there is no help about `{printable(word, WORD)}`",
         *did_you_mean(suggest_op(word, known)),
         *([f"it is in {' and '.join(pages)}"] if 0 < len(pages) < 4 else []),
         "`autodiff help` lists commands, topics and pages, `autodiff ops` the operations",

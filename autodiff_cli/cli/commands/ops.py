@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ...errors import AutodiffError, Exit
-from ...render.text import dumped, format_number, printable
+from ...render.text import WORD, dumped, format_number, printable
 from ...source import Source
 from ...suggest import did_you_mean, suggest_op
 from ..dispatch import COMMANDS
@@ -125,7 +125,7 @@ def select(wanted: list[str]) -> tuple[list[Op], str | None]:
 def _unknown(word: str, env: Environment) -> int:
     close = suggest_op(word, public_ops())
     env.complain(
-        f"there is no operation `{printable(word, 200)}`",
+        f"there is no operation `{printable(word, WORD)}`",
         *did_you_mean(close),
         "`autodiff ops` lists them all",
     )

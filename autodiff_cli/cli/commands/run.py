@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ...render.files import CannotWrite, write_arrays, write_bytes, write_zarr
-from ...render.text import format_count, printable
+from ...render.text import WORD, format_count, printable
 from ...suggest import named, unknown
 from ..options import RUN_OPTIONS, Command
 from ..runner import Runner, run_programs
@@ -241,7 +241,7 @@ class Run(Runner):
         for glob in self.globs:
             wanted = glob.removesuffix(".grad")
             if not named(wanted, report.tensors):
-                message = f"--show {printable(glob, 100)}: the program has no such tensor"
+                message = f"--show {printable(glob, WORD)}: the program has no such tensor"
                 raise unknown(message, wanted, report.tensors)
 
     def _tables(self, report: Report, several: bool) -> None:
@@ -251,5 +251,5 @@ class Run(Runner):
         said = report.tensors or report.scalars or report.stdout or report.shown is not None
         if not said and not values["quiet"]:
             self.env.note(
-                f"{printable(report.file, 300)} computes nothing: there is nothing to show"
+                f"{printable(report.file, WORD)} computes nothing: there is nothing to show"
             )

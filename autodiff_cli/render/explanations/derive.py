@@ -8,7 +8,7 @@ from ...explain.derive import Derived
 from ...symbolic.latex import name as latex_name
 from ..document import enveloped, picked, problem
 from ..plain import BOLD, DIM, RESET
-from ..text import broken, dumped, identifier, printable, text_width
+from ..text import WHOLE, broken, dumped, identifier, printable, text_width
 
 SCHEMA = "autodiff.derive/1"
 
@@ -21,12 +21,12 @@ def lines(found: Derived, *, color: bool = False, width: int | None = None) -> s
         head = _head(found, d.wrt)
         note = "" if d.verified else "   (not verified)"
         margin = text_width(head) + 3
-        text = printable(d.text, 100_000)
+        text = printable(d.text, WHOLE)
         if width is not None:
             text = f"\n{' ' * margin}".join(broken(text, max(width - margin, 20)))
         for at, (line, rule) in enumerate(d.steps):
             start = f"d({printable(found.of)})" if at == 0 else ""
-            shown.append(f"{start:>{margin - 3}} = {printable(line, 100_000)}\n")
+            shown.append(f"{start:>{margin - 3}} = {printable(line, WHOLE)}\n")
             if rule:
                 dim, end = (DIM, RESET) if color else ("", "")
                 shown.append(f"{' ' * margin}  {dim}{rule}{end}\n")
@@ -36,7 +36,7 @@ def lines(found: Derived, *, color: bool = False, width: int | None = None) -> s
         shown.append(f"{head} = {text}{note}\n")
         for at, (name, part, _) in enumerate(d.lets):
             start = f"{'where' if at == 0 else 'and':>{margin - 1}} {name} = "
-            text = printable(part, 100_000)
+            text = printable(part, WHOLE)
             if width is not None:
                 indent = text_width(start)
                 text = f"\n{' ' * indent}".join(broken(text, max(width - indent, 20)))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from ...explain.model import Contribution, Explanation, Forward, Step, Total
-from ..text import Shown, ascii_text, clip, format_number, format_shape, pad, printable
+from ..text import WORD, Shown, ascii_text, clip, format_number, format_shape, pad, printable
 from ..text import text_width as width_of
 from ..values import Look, cell_lines, fit_lines, joined, norm
 
@@ -134,7 +134,7 @@ class _Sheet:
         """What `g` means, and which backward this is."""
         found = self.found
         seed = found.seeds[0] if len(found.seeds) == 1 else None
-        objective = printable(found.objective or "the objective", 80)
+        objective = printable(found.objective or "the objective", WORD)
         if seed is not None and seed.given and seed.value.shape:
             objective = f"sum({objective} * g({printable(seed.name)}))"
         elif len(found.seeds) > 1:
@@ -171,7 +171,7 @@ class _Sheet:
     def step(self, step: Step) -> Block:
         """One application of the chain rule."""
         head = "  " + str(step.number).rjust(self.digits) + "  "
-        sign = printable(step.op, 200)
+        sign = printable(step.op, WORD)
         times = f"  x {step.times}" if step.times > 1 else ""
         words = self.width - len(head) - max(6, len(sign) + 2) - len(times)
         rows: Block

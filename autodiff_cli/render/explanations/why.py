@@ -11,7 +11,7 @@ from ...source import Source
 from ...why.model import Answer
 from ..document import picked, problem
 from ..frames import Paint, frames
-from ..text import dumped, printable, prose
+from ..text import WORD, dumped, printable, prose
 
 SCHEMA = "autodiff.why/1"
 ANSWER = ("name", "verdict", "cause", "line", "message", "fix")
@@ -28,7 +28,7 @@ WORDS = {
 
 def heading(answer: Answer) -> str:
     """`w.grad is None: detached`."""
-    found = f"{printable(answer.name, 200)}.grad {WORDS[answer.verdict]}"
+    found = f"{printable(answer.name, WORD)}.grad {WORDS[answer.verdict]}"
     return found if answer.verdict == "ok" else f"{found}: {answer.cause}"
 
 
@@ -83,7 +83,7 @@ def _painted(lines: list[str], paint: Paint) -> list[str]:
 
 def plain(answer: Answer, source: Source) -> str:
     """The answer for a pipe: one line, then what the repair changes."""
-    place = f"{printable(source.name, 300)}:{answer.line}: " if answer.line is not None else ""
+    place = f"{printable(source.name, WORD)}:{answer.line}: " if answer.line is not None else ""
     lines = [f"{place}{heading(answer)}: {printable(answer.message)}"]
     lines += [f"note: {printable(note)}" for note in answer.notes]
     lines += [f"fix: {line}" for line in changes(answer, source)]

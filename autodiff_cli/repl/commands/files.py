@@ -19,7 +19,7 @@ from ...language.syntax.decode import decode
 from ...language.syntax.parser import parse
 from ...render.files import CannotWrite, write_text
 from ...render.plain import assertion
-from ...render.text import format_count, printable
+from ...render.text import WORD, format_count, printable
 from ...source import Source
 from ...suggest import meant_file
 from ..entries import Problem, imports
@@ -52,13 +52,13 @@ def load(loop: Loop, words: str) -> None:
     if session.entries and has_import != session.python:
         kind = "a Python program" if has_import else "a native program"
         raise Problem(
-            f"`{printable(path, 200)}` is {kind}, and this is "
+            f"`{printable(path, WORD)}` is {kind}, and this is "
             f"{'a Python session' if session.python else 'a native one'}",
             "`:reset` first, then load it",
         )
     loop.run(source, Path(path).resolve().parent, echo=False)
     names = [name for name in session.scope.names if name != "_"]
-    loop.say(f"{format_count(len(trees), 'statement')} loaded from {printable(path, 200)}; "
+    loop.say(f"{format_count(len(trees), 'statement')} loaded from {printable(path, WORD)}; "
              f"{format_count(len(names), 'name')}")  # fmt: skip
 
 
@@ -66,15 +66,15 @@ def read_program(path: str) -> Source:
     """The program text of a file; Problem or E109 when it cannot be read."""
     try:
         if os.path.exists(path) and not os.path.isfile(path):
-            raise Problem(f"cannot read `{printable(path, 200)}`: it is no regular file")
+            raise Problem(f"cannot read `{printable(path, WORD)}`: it is no regular file")
         with open(path, "rb") as file:
             data = file.read(MOST_BYTES + 1)
     except (OSError, ValueError) as error:
-        message = f"cannot read `{printable(path, 200)}`: {reason_of(error)}"
+        message = f"cannot read `{printable(path, WORD)}`: {reason_of(error)}"
         raise Problem(message, *meant_file(path)) from None
     if len(data) > MOST_BYTES:
         raise Problem(
-            f"`{printable(path, 200)}` is longer than {MOST_BYTES >> 20} MiB",
+            f"`{printable(path, WORD)}` is longer than {MOST_BYTES >> 20} MiB",
             "load large data with load()",
         )
     return decode(data, path)
@@ -96,7 +96,7 @@ def save(loop: Loop, words: str) -> None:
     except CannotWrite as problem:
         raise Problem(problem.message, problem.help or "choose another name") from None
     added = f" and {format_count(len(further), 'assertion')}" if asserts else ""
-    loop.say(f"{format_count(count, 'statement')}{added} written to {printable(path, 200)}")
+    loop.say(f"{format_count(count, 'statement')}{added} written to {printable(path, WORD)}")
 
 
 def _assertions(loop: Loop) -> list[str]:

@@ -29,7 +29,7 @@ from ...language.syntax import tree as syntax
 from ...language.syntax.scoping import assigned_names
 from ...language.values.dialect import kind_of
 from ...language.values.values import OpFunction
-from ...render.text import clip, format_count, format_shape, printable
+from ...render.text import WORD, clip, format_count, format_shape, printable
 from ...render.values import statistics
 from ...source import Source
 from ...suggest import did_you_mean, meant, named, suggest
@@ -51,7 +51,7 @@ def columns(rows: Sequence[tuple[str, ...]], loop: Loop) -> list[str]:
 
 def clipped(text: str, loop: Loop, less: int = 0) -> str:
     look = loop.look
-    return clip(printable(text, 500), max(10, look.width - less), "…" if look.unicode else "...")
+    return clip(printable(text), max(10, look.width - less), "…" if look.unicode else "...")
 
 
 # -- names ----------------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ def list_names(loop: Loop, words: str) -> None:
     if words == "defs":
         for entry in session.entries:
             for line in entry.text.split("\n"):
-                loop.say(printable(line, 2000))
+                loop.say(printable(line))
     elif words == "leaves":
         tensors = {n: v for n, v in names.items() if isinstance(v, Tensor)}
         leaves = {n: v for n, v in tensors.items() if v.requires_grad and v.is_leaf}
@@ -136,7 +136,7 @@ def _named(loop: Loop, name: str) -> Any:
     found = tensors.get(next(iter(named(name, tensors)), ""))
     if found is None:
         raise Problem(
-            f"there is no name `{printable(name, 60)}`",
+            f"there is no name `{printable(name, WORD)}`",
             meant(name, {**names, **tensors}, "`:list` shows the names"),
             code=Exit.PROGRAM,
         )
@@ -234,7 +234,7 @@ def _objective(session: Interactive, of: str | None) -> Objective:
 
 # -- times ----------------------------------------------------------------------------------------
 
-ENOUGH = 0.2  # seconds of measuring
+ENOUGH, MOST_RUNS = 0.2, 10_000  # seconds of measuring
 
 
 def timing(loop: Loop, words: str) -> None:
@@ -247,12 +247,11 @@ def timing(loop: Loop, words: str) -> None:
         _timed_once(loop, words)
         return
 
-    def forward(value: Any) -> Any:
+    def forward(value: Any) -> None:
         if isinstance(value, Tensor):
             evaluate([value.looked_at])
-        return value
 
-    def both(value: Any) -> Any:
+    def both(value: Any) -> None:
         node = value.node
         leaves = [n for n in history_of(node) if n.op is LEAF]
         seeds = [(node, ones_like(node))]
@@ -260,7 +259,6 @@ def timing(loop: Loop, words: str) -> None:
             forget_passes(node)
             found = cotangents(seeds, leaves, create_graph=False, retain_graph=False)
             evaluate([node, *(g for g in found if g is not None)])
-        return value
 
     seconds, runs = _best(lambda: session.look(tree, forward))
     line = f"{duration(seconds)}   best of {format_count(runs, 'run')}"
@@ -274,12 +272,11 @@ def timing(loop: Loop, words: str) -> None:
 def _best(work: Any) -> tuple[float, int]:
     best, runs = float("inf"), 0
     until = time.perf_counter() + ENOUGH
-    while runs < 3 or (time.perf_counter() < until and runs < 10_000):
+    for runs in range(1, MOST_RUNS + 1):
         start = time.perf_counter()
         work()
         best = min(best, time.perf_counter() - start)
-        runs += 1
-        if best > ENOUGH:
+        if best > ENOUGH or (runs >= 3 and time.perf_counter() > until):
             break
     return best, runs
 
@@ -312,7 +309,7 @@ def history(loop: Loop, words: str) -> None:
     kept = loop.around.history
     inputs = kept() if kept is not None else loop.inputs
     for line in inputs[-count:]:
-        loop.say(printable(line.replace("\n", "\n    "), 2000) if "\n" not in line else line)
+        loop.say(printable(line.replace("\n", "\n    ")) if "\n" not in line else line)
 
 
 def help_about(loop: Loop, words: str, commands: dict[str, Command]) -> None:
@@ -332,6 +329,6 @@ def help_about(loop: Loop, words: str, commands: dict[str, Command]) -> None:
     if code != Exit.OK:
         close = did_you_mean(suggest(word, [*names, *commands], 1))
         if close:
-            raise Problem(f"there is nothing about `{printable(word, 60)}`", *close)
+            raise Problem(f"there is nothing about `{printable(word, WORD)}`", *close)
     loop.show(output)
     loop.code = code
