@@ -19,8 +19,6 @@ def format_number(value: float | int | bool, precision: int = 6, sci: bool = Fal
     """A number for people: `precision` significant digits, whole floats without `.0`."""
     if isinstance(value, bool | int):
         return short(value, DIGITS)
-    if not math.isfinite(value):
-        return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
     value = value or 0.0  # no minus before zero
     return f"{value:.{max(0, precision - 1)}e}" if sci else f"{value:.{precision}g}"
 

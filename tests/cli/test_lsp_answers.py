@@ -28,6 +28,7 @@ PROGRAMS = {
     "unclosed": "x = [1, 2]\ny = x * 2\nloss = sum(y\nz = 3\n",
     "warned": "x = [0, 4]\nunused = [1, 0]\nloss = sum(sqrt(x))",
     "first": "loss = sum(x",
+    "block": "x = 1\nif x:\n)\n",
     "empty": "",
 }  # fmt: skip
 

@@ -118,6 +118,7 @@ COMMANDS = [
     "hessian --format json --wrt NAME",
     "why NAME", "why NAME --no-fix", "why NAME --fixed", "why NAME --format json",
     "report -o it.html", "diff demo.expr", "diff demo.expr --format json",
+    "diff -D NAME=2", "diff --with NAME=2 --atol 0.5",
     "run -o no/it.json", "report -o no/it.html", "check --junit no/it.xml", "graph -o no/it.svg",
 ]  # fmt: skip
 SHOWN = [
