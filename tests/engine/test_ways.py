@@ -53,6 +53,12 @@ def fixed_text(fixed: resident_plan.Fixed) -> str:
     )
 
 
+def kernel_name(step: Any) -> str:
+    """What a step of a plan runs: a group, or a kernel and whether it is one of threads."""
+    kernel = getattr(step, "kernel", None)
+    return "group" if kernel is None else f"{step.name}:{getattr(kernel, '__qualname__', '')}"
+
+
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """What the engine decides, on a machine of four threads that has run nothing before."""
@@ -85,7 +91,8 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
             if ran else f"no plan {len(order)} {more}")  # fmt: skip
     telling(schedule.Plan, "__init__", lambda _, plan, order, inputs, targets: (
         f"made of {len(order)}: {len(inputs)} to {len(targets)} in {len(plan.steps)} steps, "
-        f"{plan.size} bytes itself, {plan.most_bytes()[0]} at a time"))  # fmt: skip
+        f"{plan.size} bytes itself, {plan.most_bytes()[0]} at a time: "
+        f"{' '.join(kernel_name(step) for step in plan.steps)}"))  # fmt: skip
     telling(schedule.Plan, "turn", lambda _, plan, arrays, rest: f"turn {len(arrays)} {len(rest)}")
     start, turns = resident_plan.Fixed.__init__, rotating_buffers.Turns.__init__
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from autodiff_cli.autograd import calls  # noqa: F401  # the table
 from autodiff_cli.errors import AutodiffError
+from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.op import constant, number, value_of
 from autodiff_cli.graph.registry import F
 from autodiff_cli.graph.state import STATE
@@ -71,3 +74,33 @@ def test_a_long_chain_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [function(x=np.array(0.3)) for _ in range(3)]
     assert all(known.plan is not None for known in function.plans.values())
     assert found[0] == found[1] == found[2]
+
+
+def spread(*shape: int, dtype: str = "float64") -> Node:
+    """An array of ones that takes no memory."""
+    return constant(np.broadcast_to(np.ones((), dtype), shape))
+
+
+FITTING = {
+    "an op of two": lambda n: F.add(spread(10, 1), spread(1, n)),
+    "an op of one": lambda n: F.exp(spread(10, n)),
+    "an op of three": lambda n: F.where(spread(10, 1, dtype="bool"), spread(1, n), 0.0),
+    "a reduction": lambda n: F.sum(spread(10, n, 2), 2),
+    "a product": lambda n: F.matmul(spread(10, 1), spread(1, n)),
+    "several results": lambda n: F.sort(spread(10, n)),
+    "a function": lambda n: F.softmax(spread(10, n), 1),
+    "numbers of four bytes": lambda n: F.add(
+        spread(20, 1, dtype="float32"), spread(1, n, dtype="float32")
+    ),
+}
+
+
+@pytest.mark.parametrize("made", FITTING.values(), ids=FITTING)
+def test_what_does_not_fit_is_refused_before_it_is_computed(
+    made: Callable[[int], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(STATE, "max_bytes", 800)
+    for _ in range(3):  # bound in full, then as it was bound
+        made(10)
+        with pytest.raises(AutodiffError, match="E505"):
+            made(11)

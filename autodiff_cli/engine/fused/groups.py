@@ -43,7 +43,7 @@ class Group:
 
 class Grouping:
     """The groups of a plan: `of` a node its group. `after` has a bit for each group that must be
-    complete before the node can run."""
+    complete before a node without a group can run."""
 
     def __init__(self, computed: list[Node], chosen: dict[Node, Node]):
         self.groups: list[Group] = []
@@ -165,7 +165,6 @@ class Grouping:
         group.members[node] = None
         group.after |= after
         self.of[node] = group
-        self.after[node] = after
         if is_partial(node, len(lead)):
             group.partials.add(node)
 
