@@ -56,6 +56,7 @@ class Algebra:
         self.units: dict[Any, Sum] = {}  # what is in brackets, up to a coefficient
         self.shares: dict[int, int] = {}  # by name of a softmax: its axis
         self.roots: dict[int, tuple[float, int]] = {}  # by atom: a power of it that has a name
+        self.meanings: dict[int, Sum] = {}  # by atom: what a name stands for
         self.labels = -1000
         self.work = 0
 
@@ -361,7 +362,21 @@ class Algebra:
         axes = [i for i, x in enumerate(factor.at) if is_summed(x) and labels.count(x) == 1]
         if not axes:
             return False
-        return not self.reduced(atom.parts[0], tuple(axes), False).terms
+        rest = self.reduced(atom.parts[0], tuple(axes), False)
+        return not rest.terms or not self._spelt(rest).terms
+
+    def _spelt(self, sum_: Sum) -> Sum:
+        """A sum in which names are what they stand for."""
+        terms = []
+        for product, value in sum_.terms:
+            factors: list[Factor] = []
+            for factor in product:
+                meaning = self.meanings.get(factor.atom) if factor.power == 1 else None
+                number, more = (1.0, [factor]) if meaning is None else self.factor(meaning, factor.at)
+                value *= number
+                factors += more
+            terms.append((value, factors))
+        return self.made(terms, sum_.shape)
 
     def group(self, inner: Sum) -> int:
         """A sum as an atom."""
@@ -596,5 +611,11 @@ def _powers(factors: Iterable[Factor]) -> list[Factor]:
 
 
 def _unit(sum_: Sum) -> Any:
+    """What sums have in common that differ in a coefficient, or in axes of one element ahead."""
+    ahead = next((axis for axis, size in enumerate(sum_.shape) if size != 1), 0)
+    names: dict[Any, Label] = {axis: axis - ahead for axis in range(ahead, len(sum_.shape))}
     first = sum_.terms[0][1]
-    return sum_.shape, tuple((p, float(f"{value / first:.12g}")) for p, value in sum_.terms)
+    return sum_.shape[ahead:], tuple(
+        (tuple(renamed(product, names)) if ahead else product, float(f"{value / first:.12g}"))
+        for product, value in sum_.terms
+    )

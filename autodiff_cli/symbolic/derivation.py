@@ -87,7 +87,6 @@ def _formula(
     kept: tuple[Node, ...], masks: Masks,
 ) -> tuple[Expression, int]:  # fmt: skip
     algebra = Algebra()
-    meanings: dict[str, Sum] = {}
     named: dict[Sum, str] = {}
 
     def name_of(sum_: Sum, text: str) -> None:
@@ -96,18 +95,19 @@ def _formula(
 
     for node in kept:
         read = Reader(algebra, {**ends, **{n: values[n] for n in kept if n is not node}}, masks)
-        meaning = meanings[values[node]] = read.read(node)
+        name = algebra.atom("name", values[node], (), node.shape)
+        meaning = algebra.meanings[name] = read.read(node)
         name_of(meaning, values[node])
     for node in kept:
-        one = algebra.alone(meanings[values[node]])
+        name = algebra.atom("name", values[node], (), node.shape)
+        one = algebra.alone(algebra.meanings[name])
         if one is not None and one[2] == 1 and one[0].power % 1 and one[1].shape == node.shape:
-            name = algebra.atom("name", values[node], (), node.shape)
             algebra.roots[one[0].atom] = one[0].power, name
     reader = Reader(algebra, {**ends, **{n: values[n] for n in kept}}, masks)
     found = reader.read(result)
     for node in wrt:
         name = algebra.atom("name", ends[node], (), node.shape)
-        found = Slopes(algebra, name, meanings).of(found)
+        found = Slopes(algebra, name).of(found)
     for node, text in values.items():
         if node not in kept:
             with suppress(NoFormula):

@@ -377,7 +377,7 @@ class _Steps:
             if not self.depends(inner):
                 continue
             atom = algebra.atom("name", mark, (), inner.shape)
-            slope = Printer(algebra, {}).form(Slopes(algebra, atom, {}).of(sum_)).shown
+            slope = Printer(algebra, {}).form(Slopes(algebra, atom).of(sum_)).shown
             rules.append(f"{_called(node)} has the slope {_generic(slope, [*marks.values()])}")
             local = _given(slope, {m: self.of(x) for x, m in marks.items()})
             product = Infix("mul", local, self.d(inner))
@@ -400,7 +400,7 @@ class _Steps:
         found = []
         rule = ""
         try:
-            slopes = Slopes(algebra, own, {}).local(own)
+            slopes = Slopes(algebra, own).local(own)
         except NoFormula:
             raise NoFormula(node) from None
         for slope, inner in zip(slopes, node.inputs, strict=True):

@@ -23,13 +23,13 @@ from .terms import OPERAND, Factor, Label, NoFormula, Sum, function, is_summed
 
 
 class Slopes:
-    """Derivatives with respect to one name. `meanings`: what other names stand for."""
+    """Derivatives with respect to one name, of which no other name is independent that has a
+    meaning."""
 
-    def __init__(self, algebra: Algebra, name: int, meanings: Mapping[str, Sum]):
+    def __init__(self, algebra: Algebra, name: int):
         self.algebra = algebra
         self.name = name
         self.tail = algebra.atoms[name].shape
-        self.meanings = meanings
         self.known: dict[int, Sum | None] = {}
 
     def of(self, sum_: Sum) -> Sum:
@@ -78,7 +78,7 @@ class Slopes:
             ]
             return algebra.made([(1.0, factors)], self.tail + self.tail)
         if atom.kind == "name":
-            meaning = self.meanings.get(atom.data)
+            meaning = algebra.meanings.get(number)
             return None if meaning is None else self.of(meaning)
         if not atom.parts or atom.kind in ("gate", "detached", "one_hot", "order"):
             return None
