@@ -372,7 +372,9 @@ class Algebra:
             factors: list[Factor] = []
             for factor in product:
                 meaning = self.meanings.get(factor.atom) if factor.power == 1 else None
-                number, more = (1.0, [factor]) if meaning is None else self.factor(meaning, factor.at)
+                number, more = (
+                    (1.0, [factor]) if meaning is None else self.factor(meaning, factor.at)
+                )
                 value *= number
                 factors += more
             terms.append((value, factors))

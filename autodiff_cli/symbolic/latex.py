@@ -139,7 +139,7 @@ def latex(expression: Any, priority: float = 0) -> str:
     return _bracketed(shown) if own < priority else shown
 
 
-_SUM, _PRODUCT, _POWER = 1, 2, 4
+_SUM, _ELEMENTS, _PRODUCT, _POWER = 1, 2, 3, 4  # products of elements bind less than of matrices
 
 
 def _shown(expression: Any) -> tuple[str, float]:
@@ -160,19 +160,20 @@ def _shown(expression: Any) -> tuple[str, float]:
         case Infix("matmul", left, right):
             return _matmul(left, right), _PRODUCT
         case Infix("mul", left, right):
-            return _product(left, right), _PRODUCT
+            return _product(left, right)
         case Infix(key, left, right):
             own = INFIX[key][1]
             second = _spread(right, left, own + 1)
             return f"{_spread(left, right, own)} {_SIGNS[key]} {second}", own
         case Negative(inner):
-            return f"-{latex(inner, _PRODUCT)}", _SUM
+            return f"-{latex(inner, _ELEMENTS)}", _SUM
         case Index(inner, at):
             if is_column(expression):
                 return _shown(inner)
             if isinstance(at, tuple):
                 at = ", ".join(":" if part == Name(":") else latex(part) for part in at)
-            return f"{{{latex(inner, ATOM)}}}_{{{at}}}", ATOM
+            shown = latex(inner, ATOM)
+            return f"{_bracketed(shown) if '_' in shown else f'{{{shown}}}'}_{{{at}}}", ATOM
         case Transposed(inner):
             return _turned(inner), _POWER
         case Listed(parts):
@@ -184,9 +185,12 @@ def _shown(expression: Any) -> tuple[str, float]:
 
 def _raised(base: Any, exponent: str) -> str:
     shown = latex(base, ATOM)
-    return (
-        f"{{{shown}}}^{{{exponent}}}" if "^" in shown or "_" in shown else f"{shown}^{{{exponent}}}"
-    )
+    depth = 0
+    for mark in re.findall(r"\\left|\\right|\\.|[{}^]", shown):
+        depth += (mark in ("{", r"\left")) - (mark in ("}", r"\right"))
+        if mark == "^" and not depth:  # two exponents
+            return f"{{{shown}}}^{{{exponent}}}"
+    return f"{shown}^{{{exponent}}}"
 
 
 def _turned(matrix: Any) -> str:
@@ -212,45 +216,73 @@ def _apart(product: Any) -> tuple[str, Any]:
     return "", product
 
 
+def _fronted(factor: str, shown: str) -> str:
+    return rf"{factor}\cdot {shown}" if shown[:1].isdigit() else factor + shown
+
+
 def _matmul(left: Any, right: Any) -> str:
     for position, part in enumerate((left, right)):
         number_, rest = _apart(part)
         if number_:
-            return number_ + _matmul(*((left, rest) if position else (rest, right)))
+            return _fronted(number_, _matmul(*((left, rest) if position else (rest, right))))
     ahead, behind = axes_of(left), axes_of(right)
     if ahead == 1:
         if behind == 1:
-            return f"{_turned(left)} {latex(right, _PRODUCT + 1)}"
-        return f"{_turned(right)} {latex(left, _PRODUCT + 1)}"
-    return f"{latex(left, _PRODUCT)} {latex(right, _PRODUCT + 1)}"
+            if _OPEN in _turned(left)[:7] and _OPEN not in _turned(right)[:7]:
+                left, right = right, left
+            return f"{_turned(left)} {_last(right)}"
+        return f"{_turned(right)} {_last(left)}"
+    return f"{latex(left, _PRODUCT)} {_last(right)}"
 
 
-def _product(left: Any, right: Any) -> str:
-    """Numbers in front, vectors along the rows or columns of a matrix as diagonal matrices."""
+def _last(factor: Any) -> str:
+    """The last factor of a product of matrices: brackets around another one say nothing."""
+    match factor:
+        case Infix("matmul") | Call("solve" | "outer"):
+            return latex(factor, _PRODUCT)
+    return latex(factor, _PRODUCT + 1)
+
+
+def _product(left: Any, right: Any) -> tuple[str, int]:
+    """Numbers in front, vectors along the rows or columns of a matrix as diagonal matrices; and
+    how tightly that binds."""
+    for position, part in enumerate((left, right)):
+        number_, rest = _apart(part)
+        if number_:
+            shown, own = _product(*((left, rest) if position else (rest, right)))
+            return _fronted(number_, shown), own
     ahead, behind = axes_of(left), axes_of(right)
-    first, second = latex(left, _PRODUCT), latex(right, _PRODUCT + 1)
     if ahead == 0 or behind == 0:
+        first, second = latex(left, _PRODUCT), latex(right, _PRODUCT + 1)
+        own = _PRODUCT
         if isinstance(left, Number):
-            second = latex(right, _PRODUCT)
+            second, inner = _shown(right)
+            own = _PRODUCT if inner > _PRODUCT or inner < _ELEMENTS else int(inner)
+            second = _bracketed(second) if inner < _ELEMENTS else second
         elif isinstance(left, Infix) and left.key == "matmul":
             first = _bracketed(first)
         digits = isinstance(right, Number) or second[:1].isdigit()
-        return rf"{first} \cdot {second}" if digits else f"{first} {second}"
+        return (rf"{first} \cdot {second}" if digits else f"{first} {second}"), own
     if is_column(left) and behind == 1:
-        return f"{latex(left, _PRODUCT)} {_turned(right)}"
+        return f"{latex(left, _PRODUCT)} {_turned(right)}", _PRODUCT
     if is_column(left) != is_column(right):
-        column, other = (left, second) if is_column(left) else (right, first)
-        return f"{_diagonal(column)} {other}"
+        column, other = (left, right) if is_column(left) else (right, left)
+        return f"{_diagonal(column)} {_last(other)}", _PRODUCT
     if ahead == 2 and behind == 1:
-        return f"{first} {_diagonal(right)}"
+        return f"{latex(left, _PRODUCT)} {_diagonal(right)}", _PRODUCT
     if ahead == 1 and behind == 2:
-        return f"{second} {_diagonal(left)}"
-    return rf"{first} \odot {second}"
+        return f"{latex(right, _PRODUCT)} {_diagonal(left)}", _PRODUCT
+    return rf"{latex(left, _ELEMENTS)} \odot {latex(right, _PRODUCT + 1)}", _ELEMENTS
 
 
 def _quotient(left: Any, right: Any) -> tuple[str, int]:
     ahead, behind = axes_of(left), axes_of(right)
     if behind is None or behind == 0:
+        while isinstance(left, Infix) and left.key == "div" and not axes_of(left.right):
+            first, second = sorted(
+                (left.right, right), key=lambda part: not isinstance(part, Number)
+            )
+            left, right = left.left, Infix("mul", first, second)
         return rf"\frac{{{latex(left)}}}{{{latex(right)}}}", _POWER
     if is_column(left) and behind == 1:
         below = _bracketed(rf"\mathbf{{1}} \oslash {latex(right, _PRODUCT + 1)}")
@@ -259,7 +291,7 @@ def _quotient(left: Any, right: Any) -> tuple[str, int]:
         return f"{_diagonal(right)}^{{-1}} {latex(left, _PRODUCT + 1)}", _PRODUCT
     if ahead == 2 and behind == 1:
         return f"{latex(left, _PRODUCT)} {_diagonal(right)}^{{-1}}", _PRODUCT
-    return rf"{latex(left, _PRODUCT)} \oslash {latex(right, _PRODUCT + 1)}", _PRODUCT
+    return rf"{latex(left, _ELEMENTS)} \oslash {latex(right, _PRODUCT + 1)}", _ELEMENTS
 
 
 def _diagonal(vector: Any) -> str:
@@ -267,10 +299,12 @@ def _diagonal(vector: Any) -> str:
 
 
 def _spread(one: Any, other: Any, own: float) -> str:
-    """A term beside another: a vector beside a matrix is in each of its rows or columns."""
-    if axes_of(other) == 2 and not is_column(other):
-        if is_column(one):
-            return rf"{latex(one, _PRODUCT + 1)} \mathbf{{1}}^{{\top}}"
+    """A term beside another: a vector beside a matrix, or across another vector, is in each of its
+    rows or columns."""
+    column, along = is_column(one), is_column(other)
+    if axes_of(other) and (column != along or (axes_of(other) == 2 and not along)):
+        if column:
+            return rf"{latex(one, _PRODUCT)} \mathbf{{1}}^{{\top}}"
         if axes_of(one) == 1:
             return rf"\mathbf{{1}} {_turned(one)}"
     return latex(one, own)
@@ -294,9 +328,14 @@ def _call(
         case "solve", (matrix, right):
             turned = isinstance(matrix, Transposed)
             ahead = _raised(matrix.inner, r"-\top") if turned else _raised(matrix, "-1")
-            return f"{ahead} {latex(right, _PRODUCT + 1)}", _PRODUCT
+            return f"{ahead} {_last(right)}", _PRODUCT
+        case "stack", (Listed(parts),) if not any(map(axes_of, parts)):
+            rows = r" \\ ".join(map(latex, parts))
+            return rf"\begin{{bmatrix}} {rows} \end{{bmatrix}}", ATOM
         case "outer", (left, right):
             return f"{latex(left, _PRODUCT)} {_turned(right)}", _PRODUCT
+        case "tensor", (Number(value),):
+            return number(value), _SUM if value < 0 else ATOM
         case "eye", (Number(size),):
             return f"I_{{{size}}}", ATOM
         case (("ones" | "zeros"), sizes) if all(isinstance(a, Number) for a in sizes):
@@ -313,9 +352,10 @@ def _call(
             return rf"\mathbf{{1}}^{{\top}} {latex(inner, _PRODUCT + 1)}", _PRODUCT
         case "sum", (inner,) if axes_of(inner) == 2:
             return rf"\mathbf{{1}}^{{\top}} {latex(inner, _PRODUCT + 1)} \mathbf{{1}}", _PRODUCT
-        case "sum", (inner, Number(0 | 1 as axis)) if axes_of(inner) == 2:
-            label, places = (("i", "i,:"), ("j", ":,j"))[axis]
-            return rf"\sum_{{{label}}} {{{latex(inner, ATOM)}}}_{{{places}}}", _SUM
+        case "sum", (inner, Number(1)) if axes_of(inner) == 2:
+            return rf"{latex(inner, _PRODUCT)} \mathbf{{1}}", _PRODUCT
+        case "sum", (inner, Number(0)) if axes_of(inner) == 2:
+            return rf"\sum_{{i}} {{{latex(inner, ATOM)}}}_{{i,:}}", _SUM
         case "sum", (inner, Name(axes)) if re.fullmatch(r"\([\d, ]+\)", axes) and axes_of(inner):
             summed = {int(axis) for axis in re.findall(r"\d+", axes)}
             letters = ["ijklmn"[i] if i in summed else ":" for i in range(axes_of(inner) or 0)]
@@ -338,5 +378,8 @@ def _call(
     return rf"{head}\left({', '.join(parts)}\right)", ATOM
 
 
+_OPEN = r"\left("
+
+
 def _bracketed(shown: str) -> str:
-    return rf"\left({shown}\right)"
+    return rf"{_OPEN}{shown}\right)"

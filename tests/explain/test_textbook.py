@@ -67,7 +67,8 @@ CASES = [
 ]
 OPERATORS = re.compile(r"\*\*|[-+*/@<>]|\.T\b|\w+\(|\w\[|\]\[")
 
-LACKING = (r"\texttt", r"\begin{cases}")  # commands of LaTeX that mathtext has not
+# What mathtext has not.
+LACKING = (r"\texttt", r"\begin{cases}", r"\begin{bmatrix}")
 MATHTEXT = MathTextParser("agg")
 
 
@@ -127,8 +128,23 @@ def test_beside_a_textbook(order: str, wrt: str, loss: str, formula: str) -> Non
         (1, "x", "x @ A @ x", r"A^{\top} x + A x"),
         (1, "w", "mean((X @ w - y)**2)", r"0.5 X^{\top} \left(X w - y\right)"),
         (1, "A", "logdet(A)", r"A^{-\top}"),
-        (1, "A", "x @ solve(A, z)", r"-A^{-\top} x {\left(A^{-1} z\right)}^{\top}"),
+        (1, "A", "x @ solve(A, z)", r"-A^{-\top} x \left(A^{-1} z\right)^{\top}"),
         (1, "x", "norm(x - z)", r"\frac{x - z}{\ell}"),
+        (
+            1,
+            "w",
+            "sum(X.T * w[:, None] / 3 / norm(z))",
+            r"\frac{\sum_{i} {X}_{i,:}}{3 \left\lVert z \right\rVert_{2}}",
+        ),
+        (1, "B", "sum((z[:, None] + x) * B)", r"z \mathbf{1}^{\top} + \mathbf{1} x^{\top}"),
+        (1, "W", "sum((X @ W) * (X @ W) * Y) / 2", r"X^{\top} \left(X W \odot Y\right)"),
+        (
+            1,
+            "x",
+            "(1 - x[0])**2 + 100 * (x[1] - x[0]**2)**2 + x[2]",
+            r"\begin{bmatrix} 2 {x}_{0} - 400 {x}_{0} r - 2 \\ 200 r \\ 1 \end{bmatrix}",
+        ),
+        (1, "X", "sum(Y * T * (X @ W))", r"\left(Y \odot T\right) W^{\top}"),
         (1, "x", "sum(x**3)", r"3 x^{\odot 2}"),
         (1, "lam", "lam * sum(x)", r"\mathbf{1}^{\top} x"),
         (
@@ -341,3 +357,17 @@ def test_what_holds_only_near_the_inputs_is_not_shown(monkeypatch: pytest.Monkey
     monkeypatch.setattr(module, "formulas", lambda *args: [Formula(one, (), 1)])
     (found,) = derived("x = [1, 2]; loss = sum(abs(x))\n", "x").derivatives
     assert found.text == "sgn(x)"
+
+
+def test_names_of_means_and_of_centred_values() -> None:
+    """What is centred by a value that has a name adds up to nothing."""
+    program = f"""{DATA}m = mean(x)
+d = sqrt(mean((x - m)**2) + 1e-5)
+n = (x - m) / d
+loss = z @ n
+textbook = (z - mean(z) - n * mean(z * n)) / d
+"""
+    (d,) = derived(program, "x").derivatives
+    assert d.text == "(z - loss * n / 3 - mean(z)) / d"
+    report = run(Source(f"{program}ours = {d.text}", "test.expr"), Options(loss="loss"))
+    np.testing.assert_allclose(report.tensors["ours"].value, report.tensors["textbook"].value)
