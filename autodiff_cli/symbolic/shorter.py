@@ -6,10 +6,22 @@ Each way is one change; who prints takes the cheapest and asks again.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
+from math import isclose
 from typing import Any
 
 from .algebra import Algebra
-from .terms import Factor, Label, NoFormula, Product, Sum, is_summed, renamed
+from .terms import (
+    Factor,
+    Label,
+    NoFormula,
+    Product,
+    Sum,
+    factor_key,
+    function,
+    is_summed,
+    number_of,
+    renamed,
+)
 
 MOST_AXES = 2  # of what is put in brackets
 
@@ -23,6 +35,9 @@ def ways(algebra: Algebra, sum_: Sum, products: list[tuple[Product, float, int]]
             rest = [(v, p) for k, (p, v) in enumerate(terms) if k not in (i, j)]
             for turned in _opposite(algebra, left, a, right, b):
                 yield from _tried(algebra, [*rest, turned], sum_)
+            for mine, one, its, other in ((a, left, b, right), (b, right, a, left)):
+                for clamped in _clamped(algebra, one, mine, other, its):
+                    yield from _tried(algebra, [*rest, clamped], sum_)
             for merged in _merged(algebra, left, a, right, b):
                 yield from _tried(algebra, [*rest, merged], sum_)
     for i, (product, value) in enumerate(terms):
@@ -126,6 +141,31 @@ def _opposite(
                 parts = (algebra.scaled(atom.parts[0], -1.0),)
                 turned = algebra.atom("function", atom.data, parts, atom.shape)
                 yield a if one is left else b, [*one, Factor(turned, factor.at)]
+
+
+def _clamped(
+    algebra: Algebra, inside: Product, a: float, outside: Product, b: float
+) -> Iterator[tuple[float, list[Factor]]]:
+    """`u` where `abs(u) < c`, and `c * sign(u)` elsewhere, as `clamp(u, -c, c)`, with whatever both
+    terms are multiplied by."""
+    for gate in inside:
+        atom = algebra.atoms[gate.atom]
+        size = algebra.alone(atom.parts[0]) if atom.data in ("lt", "le") else None
+        bound = number_of(atom.parts[1]) if size is not None else None
+        if size is None or bound is None or size[1].function != "abs" or size[2] != 1:
+            continue
+        (inner,) = size[1].parts
+        sign = algebra.alone(function(algebra, "sign", inner))
+        ends = {Factor(algebra.opposite(gate.atom), gate.at)}
+        ends |= {Factor(sign[0].atom, gate.at)} if sign is not None else set()
+        value, factors = algebra.factor(inner, gate.at)
+        rest = [factor for factor in outside if factor not in ends]
+        mine = sorted([gate, *factors, *rest], key=factor_key)
+        if isclose(a / value * bound, b) and mine == sorted(inside, key=factor_key):
+            bounds = [algebra.number(x, inner.shape) for x in (-bound, bound)]
+            whole = algebra.alone(function(algebra, "clamp", inner, *bounds))
+            if whole is not None and len(rest) == len(outside) - 2:
+                yield a / value, [*rest, Factor(whole[0].atom, gate.at)]
 
 
 def _summed(algebra: Algebra, product: Product) -> dict[Any, int]:
