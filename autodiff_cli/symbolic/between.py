@@ -19,7 +19,7 @@ from ..graph.op import LEAF
 from ..graph.walk import SEQUENCE, walk
 from .algebra import Algebra
 from .expression import Expression, Listed, Masks, text
-from .lets import cost_of, in_order, mentioned, uses_of, with_lets, with_name
+from .lets import cost_of, in_order, letter, mentioned, renamed, uses_of, with_lets, with_name
 from .matrix_form import Printer, printed
 from .reading import Reader
 from .slopes import Slopes
@@ -125,7 +125,7 @@ class Chain:
         slopes: list[tuple[Sum, Sum]] = []  # gradients of later values, and what these mean
         for node in (*kept[::-1], self.wrt):
             atom = algebra.atom("name", names[node], (), node.shape)
-            by = Slopes(algebra, atom, {})
+            by = Slopes(algebra, atom)
             found = algebra.added(by.of(end), *(by.pulled(g, sum_) for g, sum_ in slopes))
             if node is self.wrt:
                 lines[""] = self._shown(found, named)
@@ -172,7 +172,12 @@ def merged(lines: dict[str, Expression], taken: set[str]) -> Found:
     assert isinstance(rest, Listed)
     found: dict[str, Expression] = dict(zip(names, rest.parts, strict=True))
     shown = found.pop("")
-    return shown, in_order([*found.items(), *more])
+    lets = in_order([*found.items(), *more])
+    chosen = {name: name for name, _ in lets}
+    for name, part in lets:  # gradients with respect to what has no name any more
+        if name.startswith("g_") and name[2:] not in taken and name[2:] not in chosen:
+            chosen[name] = letter(part, taken, chosen.values())
+    return renamed(shown, chosen), [(chosen[name], renamed(part, chosen)) for name, part in lets]
 
 
 def _shortened(lines: dict[str, Expression]) -> bool:

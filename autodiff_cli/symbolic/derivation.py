@@ -61,8 +61,8 @@ def formulas(
         rest, lets = with_lets(shown, taken)
         cost = cost_of(rest) + sum(cost_of(part) for _, part in lets)
         found[shown] = Formula(rest, tuple(lets), cost)
-    cost = min((formula.cost for formula in found.values()), default=LONG + 1)
-    if cost > LONG and len(wrt) == 1 and not result.ndim:
+    least = min((formula.cost for formula in found.values()), default=math.inf)
+    if least > LONG and len(wrt) == 1 and not result.ndim:
         with suppress(NoFormula):
             rest, lets = chained(result, wrt[0], ends, values, taken, masks)
             cost = cost_of(rest) + sum(cost_of(part) for _, part in lets)

@@ -373,9 +373,9 @@ def _call(
                 _PRODUCT,
             )
     head = _FUNCTIONS.get(function) or rf"\operatorname{{{escaped(function)}}}"
-    parts = [latex(a) for a in arguments]
-    parts += [rf"\text{{{escaped(f'{key}={value}')}}}" for key, value in keywords]
-    return rf"{head}\left({', '.join(parts)}\right)", ATOM
+    said = [latex(a) for a in arguments]
+    said += [rf"\text{{{escaped(f'{key}={value}')}}}" for key, value in keywords]
+    return rf"{head}\left({', '.join(said)}\right)", ATOM
 
 
 _OPEN = r"\left("

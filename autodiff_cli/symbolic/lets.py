@@ -91,7 +91,7 @@ def with_lets(
         part = _repeated(shown, least)
         if part is None:
             break
-        name = _name(part, taken, names)
+        name = letter(part, taken, names)
         names.add(name)
         count = axes_of(part)
         stands = Name(name, None if count is None else (0,) * count)  # sizes are not known
@@ -188,7 +188,8 @@ def uses_of(shown: Any) -> list[str]:
     return [name for part in inner for name in uses_of(part)]
 
 
-def _name(part: Any, taken: Container[str], names: set[str]) -> str:
+def letter(part: Any, taken: Container[str], names: Container[str]) -> str:
+    """A name for a part of a formula that is not taken."""
     key = part.function if isinstance(part, Call) else getattr(part, "key", "")
     wanted = (*([LETTERS[key]] if key in LETTERS else []), *SPARE)
     return next(name for name in wanted if name not in taken and name not in names)

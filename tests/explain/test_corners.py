@@ -134,7 +134,7 @@ def test_latex_of_parts(cli: Cli) -> None:
     text = "A = [[2, 0.5], [1, 3]]; x = const([1, 2]); loss = sum(inverse(A @ A.T))"
     text += " + sum((sigmoid(A @ x) - x)**2)"
     said = cli("derive", "--to", "latex", "-e", text).out + cli("derive", "--latex", "-e", text).out
-    inverse = r"{\left({\left(A A^{\top}\right)}^{-1}\right)}_{i,:}"
+    inverse = r"{\left(\left(A A^{\top}\right)^{-1}\right)}_{i,:}"
     assert (
         rf"\quad\text{{where}}\quad s = \sum_{{i}} {inverse},\; p = \sigma\left(A x\right)" in said
     )

@@ -148,7 +148,7 @@ def test_beside_a_textbook(order: str, wrt: str, loss: str, formula: str) -> Non
             1,
             "x",
             "(1 - x[0])**2 + 100 * (x[1] - x[0]**2)**2 + x[2]",
-            r"\begin{bmatrix} 2 {x}_{0} - 400 {x}_{0} r - 2 \\ 200 r \\ 1 \end{bmatrix}",
+            r"\begin{bmatrix} 2 {x}_{0} \left(1 - u\right) - 2 \\ u \\ 1 \end{bmatrix}",
         ),
         (1, "X", "sum(Y * T * (X @ W))", r"\left(Y \odot T\right) W^{\top}"),
         (1, "x", "sum(x**3)", r"3 x^{\odot 2}"),
