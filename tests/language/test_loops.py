@@ -408,6 +408,28 @@ def test_a_loop_within_a_loop() -> None:
     same("for epoch in range(3):\n" + program + "    print(round(loss.item(), 9))\n")
 
 
+def test_a_recording_is_for_the_layouts_it_was_made_for(replayed: list[int]) -> None:
+    """One loop, run again with tensors of other sizes, dtypes and orders in memory."""
+    program = """
+def train(w, x):
+    for i in range(12):
+        loss = ((w * x).sum(0) ** 2).sum()
+        loss.backward()
+        with torch.no_grad():
+            w -= 0.01 * w.grad
+        w.grad = None
+    return loss.item()
+def ones(rows, dtype=torch.float32): return torch.ones(rows, 2, dtype=dtype)
+for rows in (3, 3, 5, 1, 3): print(train(ones(rows).requires_grad_(), ones(rows)))
+for kind in (torch.float32, torch.float64):
+    print(train(ones(3, kind).requires_grad_(), ones(3, kind)))
+for x in (torch.arange(6.0).view(3, 2), torch.arange(6.0).view(2, 3).t()):
+    print(train(ones(3).requires_grad_(), x))
+"""
+    same(program)
+    assert len(replayed) > 60
+
+
 def test_tensors_that_grow_from_step_to_step_are_not_replayed() -> None:
     """Each step makes another shape; the next one has to find that one."""
     text = (

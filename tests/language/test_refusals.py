@@ -124,6 +124,8 @@ def test_the_name_of_a_class() -> None:
         ),
         ("importlib.metadata.version('numba')", "E203"),
         ("'{:9999999}'.format(3)", "E505"),
+        ("('a' * 10_000).translate({97: 'b' * 100_000})", "E505"),
+        ("('\\t' * 10_000).expandtabs(100_000)", "E505"),
         ("'%*d' % (9999999999, 3)", "E505"),
         ("'%9999999d' % 3", "E505"),
     ],

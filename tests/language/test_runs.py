@@ -177,7 +177,10 @@ print(torch.is_grad_enabled())
 
 
 def test_numbers_that_overflow_bring_no_words_of_numpy() -> None:
-    text = "import torch\nprint(torch.tensor([1e300, 1.0], dtype=torch.float32))\n"
+    text = (
+        "import torch, numpy as np\nprint(torch.tensor([1e300, 1.0], dtype=torch.float32))\n"
+        "a = np.array([])\nfound = np.mean(a), a.std(), np.log(np.array([-1.0])), np.nanmean(a)\n"
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert run(Source(text, "program.py"), Options()).stdout == "tensor([inf, 1.])\n"

@@ -254,7 +254,6 @@ class _Parameters:
 
     def gradient(self) -> np.ndarray:
         parts = []
-        evaluate([t.grad.node for t in self.tensors if t.grad is not None])
         for tensor in self.tensors:
             grad = tensor.grad
             zeros = np.zeros(tensor.node.numel, tensor.dtype)

@@ -429,15 +429,15 @@ def _number_of(node: s.Node) -> object:
         return node.values  # type: ignore[attr-defined]  # by its type
     if kind is s.List:
         return _empties(node)
-    sign = 1
+    negative = False
     if kind is s.UnaryOp:
         op = node.op  # type: ignore[attr-defined]  # by its type
         if op not in "+-":
             return _NOT_NUMERIC
-        sign = -1 if op == "-" else 1
+        negative = op == "-"
         node = node.operand  # type: ignore[attr-defined]  # by its type
     if type(node) is s.Constant and type(node.value) in (int, float):
-        return node.value if sign > 0 else -node.value  # type: ignore[operator]  # a number
+        return -node.value if negative else node.value  # type: ignore[operator]  # a number
     return _NOT_NUMERIC
 
 
