@@ -18,7 +18,7 @@ from autodiff_cli.ops import public_names
 from autodiff_cli.session import run
 from autodiff_cli.source import Source
 from tests.oracles.refusals import program
-from tests.oracles.words import edges, slips, told, words, wrong
+from tests.oracles.words import LONG, edges, long_texts, slips, told, words, wrong
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "refusals.json"
 WORDS = words()
@@ -62,6 +62,12 @@ SLIPPED = list(slips())
 def test_slips(start: int) -> None:
     """A word, number or text is another one, or a token is missing, there twice or another one."""
     found = {t: told(run(Source(t, "wrong.expr"))) for t in SLIPPED[start : start + 100]}
+    assert found == {text: WORDS[text] for text in found}
+
+
+@pytest.mark.parametrize("form", LONG)
+def test_texts_of_every_length(form: str) -> None:
+    found = {text: told(run(Source(text, "wrong.expr"))) for text in long_texts(form)}
     assert found == {text: WORDS[text] for text in found}
 
 

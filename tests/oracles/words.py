@@ -1,6 +1,6 @@
 """Records what the command says, word for word, of the programs of `refusals.txt`, of
 `fixtures/wrong_programs.txt`, of `native_errors.txt` (errors and warnings), of those that leave the
-domain of an operation, and of lines of `slipped.txt` with a slip.
+domain of an operation, of lines of `slipped.txt` with a slip, and of texts of every length.
 
 Run it with `python -m tests.oracles.words` after a message was changed on purpose, and read what
 differs: these are the words that users see.
@@ -129,12 +129,43 @@ def slips() -> Iterator[str]:
             yield from (text[:start] + new + text[end:] for start, end, new in some)
 
 
+# Texts of every length where one is told: where they are cut, and what stands in one line.
+LONG = (
+    "{0} = [0.0, 1.0]\nloss = sum(log({0}))\n",
+    "{0} = [0.0, 1.0]\nloss = sum({0}.sqrt() / {0})\n",
+    "x = [1.0]\ny = {0} + x\n",
+    "{0} = [1.0, 2.0]\n{0} * 2\n",
+    "x = '{0}'\ny = x + 1\n",
+    "x = {{'{0}': 1}}\ny = x['q']\n",
+    "x = {{'a': 1}}\ny = x['{0}']\n",
+    "import torch\nx = torch.ones(2)\nx.{0}()\n",
+    "assert '{0}' == 'q'\n",
+    "x = 3\nx('{0}')\n",
+    "raise ValueError('{0}')\n",
+    "print(f'{{1:{0}}}')\n",
+    "int('{0}')\n",
+    "x = [1.0, 2.0]\ny = sum(x, {0}=1)\n",
+    "def {0}(a): return a\n{0}()\n",
+    "x = {1}.5.5\n",
+    "x = 2 ** 3 {0}\n",
+    "import torch\nx = torch.ones(2)\nfor a in {0}.b: pass\n",
+)
+LENGTHS = range(26, 86)
+
+
+def long_texts(form: str) -> list[str]:
+    """Programs of a form, with names of every length."""
+    word, number = "abcdefghij" * 9, "1234567890" * 9
+    return [form.format(word[:n], number[:n]) for n in LENGTHS]
+
+
 def main() -> None:
     """Write the fixture."""
     known = words() if FIXTURE.exists() else {}
     found = {}
     cases = [(line, program(line), "refused.py") for line in lines()]
     cases += [(text, text, "wrong.expr") for text in (*wrong(), *edges(), *slips())]
+    cases += [(text, text, "wrong.expr") for form in LONG for text in long_texts(form)]
     for key, text, name in cases:
         found[key] = told(run(Source(text, name)))
         if not found[key] and name == "refused.py":
