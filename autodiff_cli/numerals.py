@@ -10,6 +10,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from .source import shortened
+
 _WHOLE = re.compile(r"-?\d+|")  # what stands before the point; nothing of what is no number
 _ROW = 9  # numbers that stand in one row, with nothing above or below them
 DIGITS = 4301  # the most that Python writes of an integer, and its sign
@@ -34,7 +36,7 @@ def short(value: Any, most: int = 30) -> str:
     """The beginning of a number's text; of integers that Python does not write out how long they
     are."""
     try:
-        return str(value)[:most]
+        return shortened(str(value), most)
     except ValueError:
         return f"<integer of {value.bit_length()} bits>"
 

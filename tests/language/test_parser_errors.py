@@ -6,7 +6,9 @@ import pytest
 
 from autodiff_cli.errors import AutodiffError, Exit
 from autodiff_cli.language.syntax.decode import decode
+from autodiff_cli.language.syntax.lexer import MAX_INDENT
 from autodiff_cli.language.syntax.parser import Machine, parse, parse_all
+from autodiff_cli.session import run
 from autodiff_cli.source import Source
 
 # text, code, line, column, words of the message, words of the help
@@ -229,6 +231,16 @@ def test_decode() -> None:
         (bytes(range(1, 256)) * 4, "binary data"),
         (b"x = 1\ny = '\xe9'\n", "byte 0xe9 at offset 11 (line 2)"),
         (b"x = '\xf0\x9f", "not UTF-8"),
+        # Two of five bytes are zero, each second one; three of five; two, at other places.
+        (b"a\0b\0c", "looks like UTF-16 text"),
+        (b"\0\0\0ab", "looks like UTF-32 text"),
+        (b"ab\0\0c", "looks like binary data: byte 2 is zero"),
+        # One of twenty bytes is a control character, and two; many, but far away.
+        (b"\x01" + b"a" * 18 + b"\xff", "offset 19 (line 1) is not UTF-8"),
+        (b"\x01" * 2 + b"a" * 17 + b"\xff", "looks like binary data"),
+        (b"\x01" * 300 + b"a" * 2048 + b"\xff" + b"a" * 3000, "offset 2348 (line 1) is not"),
+        (b"a" * 10 + b"\xff" + b"a" * 2047 + b"\x01" * 900, "offset 10 (line 1) is not UTF-8"),
+        (b"ab\r\ncd\rx = \xff 1\n", "byte 0xff at offset 11 (line 3) is not UTF-8"),
     ],
 )
 def test_what_is_no_text(data: bytes, words: str) -> None:
@@ -237,6 +249,12 @@ def test_what_is_no_text(data: bytes, words: str) -> None:
     assert caught.value.code == "E109"
     assert words in caught.value.message
     assert caught.value.diagnostic.helps
+
+
+@pytest.mark.parametrize("size", [MAX_INDENT, MAX_INDENT + 1])
+def test_the_deepest_indentation(size: int) -> None:
+    report = run(Source(f"if True:\n{' ' * size}x = 1\n", "deep.py"))
+    assert (report.error is None) is (size == MAX_INDENT)
 
 
 def test_bad_byte_is_placed() -> None:
