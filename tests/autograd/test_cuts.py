@@ -69,6 +69,16 @@ CUTS = [
 ]  # fmt: skip
 
 
+def test_what_was_made_first_is_named_first() -> None:
+    """Wherever it stands in the result."""
+    text = "import torch\na = torch.zeros(2)\nb = torch.ones(2)\n"
+    for use in ("a * b", "b * a", "torch.stack([b * 2, a])"):
+        error = run(Source(f"{text}({use}).sum().backward()", "t.py"), Options()).error
+        assert error is not None
+        texts = [label.span.text for label in error.diagnostic.labels[:2]]
+        assert texts == ["torch.zeros(2)", "torch.ones(2)"], use
+
+
 @pytest.mark.parametrize(("text", "place", "words", "help"), CUTS)
 def test_the_cut_is_named(text: str, place: str, words: str, help: str) -> None:
     suffix = "py" if text.startswith(TORCH) else "expr"

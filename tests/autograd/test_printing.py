@@ -9,7 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autodiff_cli.autograd.printing import PrintOptions, format_tensor, set_printoptions
+from autodiff_cli.autograd.printing import (
+    MAX_PRECISION,
+    PrintOptions,
+    format_tensor,
+    set_printoptions,
+)
 from autodiff_cli.errors import AutodiffError
 from tests.pace import takes_at_most
 
@@ -74,6 +79,7 @@ def test_a_summary_of_a_huge_tensor_is_quick() -> None:
 def test_options_start_from_the_given_ones_and_sci_mode_is_forgotten() -> None:
     options = set_printoptions(precision=2, sci_mode=True)
     assert options == PrintOptions(precision=2, sci_mode=True)
+    assert set_printoptions(precision=MAX_PRECISION).precision == MAX_PRECISION
     options = set_printoptions(options, linewidth=100)
     assert options == PrintOptions(precision=2, linewidth=100)
     assert set_printoptions(options, profile="full", edgeitems=5) == PrintOptions(
@@ -86,7 +92,7 @@ def test_options_start_from_the_given_ones_and_sci_mode_is_forgotten() -> None:
     [
         {"profile": "wide"},
         {"precision": -1},
-        {"precision": 10**9},
+        {"precision": MAX_PRECISION + 1},
         {"precision": 2.5},
         {"precision": True},
         {"edgeitems": "3"},

@@ -215,7 +215,7 @@ def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str |
     require_same_dtype("linalg.lstsq", input, b)
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
         raise fault("E205 linalg-lstsq-no-driver", driver)
-    vector = input.ndim - 1 == b.ndim and b.shape == input.shape[:-1]
+    vector = b.shape == input.shape[:-1]
     right = F.unsqueeze(b, b.ndim) if vector else b
     m, n = input.shape[-2:]
     if right.ndim < 2 or right.shape[-2] != m:

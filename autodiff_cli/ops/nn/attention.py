@@ -328,7 +328,7 @@ def _multi(q, k, v, mask, dropout_p, batch, num_heads, need_weights, causal):
         mask = F.reshape(
             mask,
             (1, *mask.shape)
-            if mask.shape[0] == 1 and batch * num_heads > 1
+            if mask.shape[0] == 1
             else (batch, num_heads, mask.shape[1], places),
         )
     found = F.scaled_dot_product_attention(q, k, v, mask, dropout_p, causal)

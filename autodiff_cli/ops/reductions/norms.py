@@ -251,9 +251,8 @@ def _(g, out, input, p, dim, maxnorm):
 )
 def row_norms(input: Tensor, p: float):
     """`vector_norm` over the last dim as `cdist` and `pdist` differentiate it."""
-    return (
-        _norm_body(input, p, (input.ndim - 1,), False) if input.shape[-1] else F.sum(input, (-1,))
-    )
+    last = (input.ndim - 1,)
+    return _norm_body(input, p, last, False) if input.shape[-1] else F.sum(input, last)
 
 
 @row_norms.vjp
