@@ -327,9 +327,7 @@ def _multi(q, k, v, mask, dropout_p, batch, num_heads, need_weights, causal):
     if mask is not None:
         mask = F.reshape(
             mask,
-            (1, *mask.shape)
-            if mask.shape[0] == 1
-            else (batch, num_heads, mask.shape[1], places),
+            (1, *mask.shape) if mask.shape[0] == 1 else (batch, num_heads, mask.shape[1], places),
         )
     found = F.scaled_dot_product_attention(q, k, v, mask, dropout_p, causal)
     return F.permute(found, (2, 0, 1, 3)), None
