@@ -120,7 +120,25 @@ class Algebra:
                     found.pop(product, None)
         if len(found) > MOST_TERMS:
             raise NoFormula
+        either = self._either(found)
+        if either is not None:
+            return self.made(either, shape)
         return Sum(tuple(sorted(found.items(), key=lambda item: product_key(item[0]))), shape)
+
+    def _either(self, terms: dict[Product, float]) -> list[tuple[float, list[Factor]]] | None:
+        """Terms of which two are one where a comparison holds and elsewhere, as that one; None
+        where there are none."""
+        for product, value in terms.items():
+            for factor in product:
+                if self.atoms[factor.atom].kind != "gate":
+                    continue
+                rest = [f for f in product if f is not factor]
+                other = [*rest, factor._replace(atom=self.opposite(factor.atom))]
+                twin = self._ordered(other) if len(terms) > 1 else product
+                if twin != product and terms.get(twin) == value:
+                    kept = [(v, list(p)) for p, v in terms.items() if p not in (product, twin)]
+                    return [*kept, (value * self.repeats(product, rest), rest)]
+        return None
 
     def _normal(
         self, number: float, factors: list[Factor], shape: Shape
@@ -433,6 +451,12 @@ class Algebra:
         """An atom that makes of each row of its parts one of its own; `along`: the axis that its
         data mean."""
         picked = lifted(self, parts)
+        if kind == "function" and data[0].name == "sigmoid":
+            turned = self.scaled(parts[0], -1.0)
+            mirrored = self.ids.get((kind, data, (turned,), shape))
+            if mirrored is not None:  # of u and -u one is enough
+                less = self.scaled(self.of_atom(mirrored), -1.0)
+                return self.added(self.number(1.0, shape), less)
         if picked is None or along == picked[0][1]:
             return self.of_atom(self.atom(kind, data, parts, shape))
         (mask, row), whole = picked

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from itertools import chain, count
 
 from ..autograd.inference import saved
@@ -18,7 +19,7 @@ from ..graph.node import Node
 from ..graph.op import LEAF
 from ..graph.walk import SEQUENCE, walk
 from .algebra import Algebra
-from .expression import Expression, Listed, Masks, text
+from .expression import Expression, Listed, Masks, Negative, text
 from .lets import cost_of, in_order, letter, mentioned, renamed, uses_of, with_lets, with_name
 from .matrix_form import Printer, printed
 from .reading import Reader
@@ -121,7 +122,12 @@ class Chain:
                 lines[names[node]] = self._shown(found, named)
             if found.terms and found.terms[0][0]:
                 named.setdefault(found, names[node])
-        end = Reader(algebra, names, self.masks).read(self.result)
+        reader = Reader(algebra, names, self.masks)
+        end = reader.read(self.result)
+        for node, name in self.names.items():
+            if name in self.taken and node not in kept:
+                with suppress(NoFormula):
+                    named.setdefault(reader.read(node), name)
         slopes: list[tuple[Sum, Sum]] = []  # gradients of later values, and what these mean
         for node in (*kept[::-1], self.wrt):
             atom = algebra.atom("name", names[node], (), node.shape)
@@ -184,6 +190,8 @@ def _shortened(lines: dict[str, Expression]) -> bool:
     """Whether a line went: one that nobody reads, or into the one place that does."""
     uses = Counter(name for part in lines.values() for name in uses_of(part))
     for name, part in list(lines.items())[:-1]:
+        if uses[name] and isinstance(part, Negative):
+            continue  # its sign would stand within a product
         reader = next((n for n, p in lines.items() if name in mentioned(p)), "")
         whole = with_name(lines[reader], name, part)
         if not uses[name] or (uses[name] == 1 and len(text(whole, 0, True)) <= LONGEST_LINE):

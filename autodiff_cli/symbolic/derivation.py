@@ -73,13 +73,13 @@ def formulas(
 
 
 def _choices(nodes: list[Node]) -> Iterator[tuple[Node, ...]]:
-    """Which values are names, and not what they were made of."""
-    if len(nodes) > MOST_NAMED:
-        yield tuple(nodes)
+    """Which values are names, and not what they were made of: all, none, some."""
+    yield tuple(nodes)
+    if nodes:
         yield ()
-        return
-    for size in range(len(nodes), -1, -1):
-        yield from combinations(nodes, size)
+    if len(nodes) <= MOST_NAMED:
+        for size in range(len(nodes) - 1, 0, -1):
+            yield from combinations(nodes, size)
 
 
 def _formula(

@@ -22,7 +22,7 @@ from .expression import (
     filled,
     is_column,
 )
-from .lets import cost_with_lets, distinct_cost, is_root, leads_with_number
+from .lets import cost_of, cost_with_lets, distinct_cost, is_root, leads_with_number
 from .terms import At, Label, Product
 
 MOST_UNDER_ROOT = 64
@@ -213,8 +213,26 @@ def negative(form: Form) -> Form:
     return Form(cost, form.marks, Negative(form.shown))
 
 
+def _apart(shown: Any) -> tuple[float, Any]:
+    """The number that a product begins with, and the rest."""
+    match shown:
+        case Negative(inner):
+            number, rest = _apart(inner)
+            return -number, rest
+        case Infix("mul", Number(value), right) if isinstance(value, int | float):
+            return value, right
+        case Infix("mul" | "div" | "matmul", left, right):
+            number, rest = _apart(left)
+            return number, shown._replace(left=rest)
+    return 1.0, shown
+
+
 def with_number(form: Form, number: float) -> Form:
     """A form with its coefficient."""
+    own, rest = _apart(form.shown)
+    if number != 1 and own != 1:
+        number *= own
+        form = Form(form.cost + cost_of(rest) - cost_of(form.shown), form.marks, rest)
     top, bottom = quotient(abs(number))
     if top != Number(1):
         cost = form.cost + (form.shown != Number(1))

@@ -39,7 +39,7 @@ _FUNCTIONS = {
     "lgamma": r"\log\Gamma", "trace": r"\operatorname{tr}",
 }  # fmt: skip
 _SIGNS = {
-    "add": "+", "sub": "-", "gt": ">", "ge": r"\ge", "lt": "<", "le": r"\le", "eq": "=",
+    "add": "+", "sub": "-", "gt": ">", "ge": r"\geq", "lt": "<", "le": r"\leq", "eq": "=",
     "ne": r"\ne", "bitwise_and": r"\land", "bitwise_or": r"\lor",
 }  # fmt: skip
 _GRADIENT = re.compile(r"g\((.*)\)", re.DOTALL)

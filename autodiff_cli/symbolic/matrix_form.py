@@ -75,8 +75,7 @@ class Printer(AtomPrinter):
         self.named_products = [
             (product, value, algebra.atom("name", name, (), sum_.shape))
             for sum_, name in named.items()
-            if len(sum_.terms) == 1
-            for product, value in (sum_ if sum_.shape else algebra.stretched(sum_, (2,))).terms
+            for product, value in self._products(sum_)
             if {i for i, n in enumerate(sum_.shape) if n != 1}
             == {x for factor in product for x in factor.at if x is not None}
             and product
@@ -85,6 +84,14 @@ class Printer(AtomPrinter):
         self.known: dict[Sum, Form] = {}
         self.products: dict[tuple[Product, Shape], Forms] = {}
         self.forms: dict[Sum, Form] = {}
+
+    def _products(self, sum_: Sum) -> tuple[tuple[Product, float], ...]:
+        """A sum as the one product that it is; of several terms where all have a number."""
+        if len(sum_.terms) == 1:
+            return (sum_ if sum_.shape else self.algebra.stretched(sum_, (2,))).terms
+        at = tuple(None if n == 1 else axis for axis, n in enumerate(sum_.shape))
+        number, factors = self.algebra.factor(sum_, at)
+        return ((tuple(factors), number),) if number != 1 and sum_.shape else ()
 
     def form(self, sum_: Sum) -> Form:
         """The cheapest form of a sum, with its shape."""

@@ -65,6 +65,7 @@ CASES = [
     for line in (FIXTURES / "textbook.txt").read_text().splitlines()
     if not line.startswith("#")
 ]
+PROBLEMS = json.loads((FIXTURES / "problems.json").read_text("utf-8"))
 OPERATORS = re.compile(r"\*\*|[-+*/@<>]|\.T\b|\w+\(|\w\[|\]\[")
 
 # What mathtext has not.
@@ -89,9 +90,7 @@ def derived(text: str, wrt: str, order: int = 1, steps: bool = False) -> Derived
     return derive_source(Source(text, "test.expr"), Options(), request, order=order, steps=steps)
 
 
-def shortest(loss: str, wrt: str, formula: str, order: int) -> None:
-    program = f"{DATA}loss = {loss}\n"
-    said = order == 1
+def shortest(program: str, wrt: str, formula: str, order: int, said: bool) -> None:
     found = derived(program, wrt, order, said)
     assert found.error is None
     (d,) = [d for d in found.derivatives if d.wrt == wrt]
@@ -119,7 +118,15 @@ def shortest(loss: str, wrt: str, formula: str, order: int) -> None:
 
 @pytest.mark.parametrize(("order", "wrt", "loss", "formula"), CASES)
 def test_beside_a_textbook(order: str, wrt: str, loss: str, formula: str) -> None:
-    shortest(loss, wrt, formula, int(order))
+    shortest(f"{DATA}loss = {loss}\n", wrt, formula, int(order), order == "1")
+
+
+@pytest.mark.parametrize(
+    ("name", "program", "wrt", "formula"), PROBLEMS, ids=[p[0] for p in PROBLEMS]
+)
+def test_problems_of_other_fields(name: str, program: str, wrt: str, formula: str) -> None:
+    """Control, geometry, statistics, inference, learning: the formulas were written first."""
+    shortest(program, wrt, formula, 1, False)
 
 
 @pytest.mark.parametrize(
