@@ -67,7 +67,7 @@ def extended(kind: TypeName) -> UserClass | None:
     if found is None:
         make.make = staticmethod(kind.make)
         found = _EXTENDED[kind.name] = UserClass(kind.name, (make, OBJECT), {}, fixed=True)
-        found.slots = frozenset() if make.layout in _FIXED else None
+        found.slots = frozenset()
         found.names.update(_methods(make.layout, kind.make))
     return found
 
