@@ -77,7 +77,7 @@ def archive(*members: tuple[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> 
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", method) as target:
         for name, data in members:
-            target.writestr(name, data)
+            target.writestr(zipfile.ZipInfo(name), data, method)  # no time of day in it
     return out.getvalue()
 
 
