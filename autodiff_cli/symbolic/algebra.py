@@ -14,8 +14,8 @@ from typing import Any
 from ..graph.node import Shape
 from ..graph.registry import overloads
 from .axes import without_splits
-from .masks import lifted, lowered, without_masks
-from .matrices import rooted, without_roots
+from .masks import either, lifted, lowered, without_masks
+from .matrices import rooted, without_inverses, without_roots
 from .places import without_slices
 from .terms import (
     JOINS,
@@ -33,6 +33,7 @@ from .terms import (
     is_summed,
     label_key,
     number_of,
+    powers,
     product_key,
     renamed,
 )
@@ -120,25 +121,10 @@ class Algebra:
                     found.pop(product, None)
         if len(found) > MOST_TERMS:
             raise NoFormula
-        either = self._either(found)
-        if either is not None:
-            return self.made(either, shape)
+        merged = either(self, found)
+        if merged is not None:
+            return self.made(merged, shape)
         return Sum(tuple(sorted(found.items(), key=lambda item: product_key(item[0]))), shape)
-
-    def _either(self, terms: dict[Product, float]) -> list[tuple[float, list[Factor]]] | None:
-        """Terms of which two are one where a comparison holds and elsewhere, as that one; None
-        where there are none."""
-        for product, value in terms.items():
-            for factor in product:
-                if self.atoms[factor.atom].kind != "gate":
-                    continue
-                rest = [f for f in product if f is not factor]
-                other = [*rest, factor._replace(atom=self.opposite(factor.atom))]
-                twin = self._ordered(other) if len(terms) > 1 else product
-                if twin != product and terms.get(twin) == value:
-                    kept = [(v, list(p)) for p, v in terms.items() if p not in (product, twin)]
-                    return [*kept, (value * self.repeats(product, rest), rest)]
-        return None
 
     def _normal(
         self, number: float, factors: list[Factor], shape: Shape
@@ -168,7 +154,7 @@ class Algebra:
             raise NoFormula
         if any(self._vanishes(factor, factors) for factor in factors):
             return []
-        return [(number, self._ordered(self._scalars_apart(factors, shape)))]
+        return [(number, self.ordered(self._scalars_apart(factors, shape)))]
 
     def _merged(self, number: float, factors: list[Factor]) -> tuple[float, list[Factor]]:
         """Powers added, identities and inverses gone where they can."""
@@ -177,7 +163,7 @@ class Algebra:
             factors = list(map(self._as_root, factors))
         factors = [
             factor._replace(power=1.0) if self.atoms[factor.atom].kind in IDEMPOTENT else factor
-            for factor in _powers(self._sorted(factors))
+            for factor in powers(self._sorted(factors))
         ]
         number *= self.repeats(before, factors)
         for position, (atom, at, _) in enumerate(factors):
@@ -222,7 +208,8 @@ class Algebra:
         roots = without_roots(self, factors)
         if roots is not None:
             return self._merged(number, roots)
-        return self._without_inverses(number, factors)
+        plain = without_inverses(self, factors)
+        return (number, factors) if plain is None else self._merged(number * plain[0], plain[1])
 
     def _as_root(self, factor: Factor) -> Factor:
         """`1 / s` for `u**-0.5`, where `s` is the root of `u`."""
@@ -286,42 +273,14 @@ class Algebra:
             less = dict(exponent.terms).get((), 0.0)
             value, beside = self.factor(base, one.at)
             whole = {(f.atom, f.at): f.power for f in factors}
-            powers = [whole.get((f.atom, f.at), 0.0) / f.power for f in beside]
-            if value == 1 and less and powers and min(x / -less for x in powers) >= 1:
+            times = [whole.get((f.atom, f.at), 0.0) / f.power for f in beside]
+            if value == 1 and less and times and min(x / -less for x in times) >= 1:
                 more = self.added(exponent, self.number(-less, atom.shape))
                 found = self.atom("function", atom.data, (base, more), atom.shape)
                 rest = [Factor(f.atom, f.at, f.power * less) for f in beside]
                 kept = [f for f in factors if f is not one]
-                return _powers([*kept, *rest, Factor(found, one.at)])
+                return powers([*kept, *rest, Factor(found, one.at)])
         return None
-
-    def _without_inverses(self, number: float, factors: list[Factor]) -> tuple[float, list[Factor]]:
-        """`inv(M) @ M` is the identity."""
-        for one in factors:
-            atom = self.atoms[one.atom]
-            if atom.kind != "inverse" or one.power != 1:
-                continue
-            terms = atom.parts[0].terms
-            if len(terms) != 1 or len(terms[0][0]) != 1 or terms[0][0][0].power != 1:
-                continue
-            (inner,) = terms[0][0]
-            turned = inner.at == (1, 0)
-            for other in factors:
-                if other.atom != inner.atom or other.power != 1 or len(other.at) != 2:
-                    continue
-                forth = other.at[::-1] if turned else other.at
-                # inv[a,b] M[b,c] and inv[b,c] M[a,b]
-                for mine, its, left, right in ((1, 0, 0, 1), (0, 1, 1, 0)):
-                    label = one.at[mine]
-                    if label != forth[its] or type(label) is not int or label >= 0:
-                        continue
-                    if sum(f.at.count(label) for f in factors) != 2:
-                        continue
-                    rest = [f for f in factors if f is not one and f is not other]
-                    delta = self.atom("delta", None, (), atom.shape)
-                    at = (one.at[left], forth[right])
-                    return self._merged(number / terms[0][1], [*rest, Factor(delta, at)])
-        return number, factors
 
     def _opened(self, factors: list[Factor]) -> tuple[float, list[Factor]] | None:
         """The first group of a single term as its factors; None where there is none."""
@@ -369,7 +328,7 @@ class Algebra:
                 found.append(Factor(self.group(inner), ()))
             else:
                 found += part
-        return _powers(found)
+        return powers(found)
 
     def _vanishes(self, factor: Factor, factors: list[Factor]) -> bool:
         """Whether a group is 0 once it is summed over its own axes, as `x - mean(x)` is."""
@@ -404,7 +363,7 @@ class Algebra:
             self.units.setdefault(_unit(inner), inner)
         return self.atom("group", None, (inner,), inner.shape)
 
-    def _ordered(self, factors: list[Factor]) -> Product:
+    def ordered(self, factors: list[Factor]) -> Product:
         """The factors with the summed labels -1, -2, ... in an order of their own."""
         summed = {label for factor in factors for label in factor.at if is_summed(label)}
         if not summed:
@@ -626,14 +585,6 @@ class Algebra:
         elif len(sum_.terms) > 1 and power == int(power):
             number, inner = self._content(sum_)
         return self.made([(number**power, [self.bracketed(inner, labels, power)])], sum_.shape)
-
-
-def _powers(factors: Iterable[Factor]) -> list[Factor]:
-    """Powers of one factor added."""
-    powers: dict[tuple[int, tuple[Label, ...]], float] = {}
-    for atom, at, power in factors:
-        powers[atom, at] = powers.get((atom, at), 0.0) + power
-    return [Factor(atom, at, power) for (atom, at), power in powers.items() if power]
 
 
 def _unit(sum_: Sum) -> Any:

@@ -130,3 +130,21 @@ def count(algebra: Algebra, sum_: Sum, axes: Sequence[int]) -> Sum | None:
     (holds,) = algebra.atoms[mask].parts
     total = algebra.reduced(holds, tuple(range(len(holds.shape))), False)
     return algebra.scaled(total, prod(sum_.shape[axis] for axis in axes if axis != row))
+
+
+def either(
+    algebra: Algebra, terms: dict[Product, float]
+) -> list[tuple[float, list[Factor]]] | None:
+    """Terms of which two are one where a comparison holds and elsewhere, as that one; None
+    where there are none."""
+    for product, value in terms.items():
+        for factor in product:
+            if algebra.atoms[factor.atom].kind != "gate":
+                continue
+            rest = [f for f in product if f is not factor]
+            other = [*rest, factor._replace(atom=algebra.opposite(factor.atom))]
+            twin = algebra.ordered(other) if len(terms) > 1 else product
+            if twin != product and terms.get(twin) == value:
+                kept = [(v, list(p)) for p, v in terms.items() if p not in (product, twin)]
+                return [*kept, (value * algebra.repeats(product, rest), rest)]
+    return None

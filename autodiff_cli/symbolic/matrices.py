@@ -157,3 +157,32 @@ def rooted(algebra: Algebra, factor: Factor) -> int | None:
         return None
     root = _root(algebra, atom.parts[0])
     return None if root is None else root.atom
+
+
+def without_inverses(algebra: Algebra, factors: list[Factor]) -> tuple[float, list[Factor]] | None:
+    """`inv(M) @ M` as the identity; None where there is none."""
+    for one in factors:
+        atom = algebra.atoms[one.atom]
+        if atom.kind != "inverse" or one.power != 1:
+            continue
+        terms = atom.parts[0].terms
+        if len(terms) != 1 or len(terms[0][0]) != 1 or terms[0][0][0].power != 1:
+            continue
+        (inner,) = terms[0][0]
+        turned = inner.at == (1, 0)
+        for other in factors:
+            if other.atom != inner.atom or other.power != 1 or len(other.at) != 2:
+                continue
+            forth = other.at[::-1] if turned else other.at
+            # inv[a,b] M[b,c] and inv[b,c] M[a,b]
+            for mine, its, left, right in ((1, 0, 0, 1), (0, 1, 1, 0)):
+                label = one.at[mine]
+                if label != forth[its] or type(label) is not int or label >= 0:
+                    continue
+                if sum(f.at.count(label) for f in factors) != 2:
+                    continue
+                rest = [f for f in factors if f is not one and f is not other]
+                delta = algebra.atom("delta", None, (), atom.shape)
+                at = (one.at[left], forth[right])
+                return 1 / terms[0][1], [*rest, Factor(delta, at)]
+    return None

@@ -109,6 +109,14 @@ def renamed(factors: Iterable[Factor], names: dict[Any, Label]) -> list[Factor]:
     ]
 
 
+def powers(factors: Iterable[Factor]) -> list[Factor]:
+    """Powers of one factor added."""
+    found: dict[tuple[int, tuple[Label, ...]], float] = {}
+    for atom, at, power in factors:
+        found[atom, at] = found.get((atom, at), 0.0) + power
+    return [Factor(atom, at, power) for (atom, at), power in found.items() if power]
+
+
 def components(factors: list[Factor]) -> list[list[Factor]]:
     """Factors that share no label that is summed are apart; those with free labels are together."""
     groups: list[tuple[set[Any], list[Factor]]] = []
