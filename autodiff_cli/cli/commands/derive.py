@@ -90,7 +90,8 @@ class Deriver(Documents):
 
         if self.form == "json":
             self.emit(shown.dump(report))
-        elif report.error is None or report.derivatives:
+        # What ended with its process has none.
+        elif report.error is None or getattr(report, "derivatives", False):
             if report.code:
                 self.emit(report.code)
                 if report.data:
