@@ -8,9 +8,12 @@ is what its body is. Names end the reading; `opened` reads on.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from functools import partial
-from math import log
+from math import copysign, isclose, log, sqrt
 from typing import Any
+
+import numpy as np
 
 from ..graph.kinds import Kind
 from ..graph.node import Node, Shape
@@ -92,7 +95,7 @@ class Reader:
         if node.op in (CONSTANT, LEAF):  # a leaf without a name
             flat = value_of(node).reshape(-1)
             if flat.size and (flat == flat[0]).all():
-                return self.algebra.number(float(written(flat[0])), node.shape)
+                return self.algebra.number(_exact(flat[0]), node.shape)
             raise NoFormula(node)
         read = READERS.get(node.op.key)
         if read is not None:
@@ -502,6 +505,16 @@ SMOOTH = frozenset(
     ["nn.functional.softplus", "nn.functional.gelu", "nn.functional.silu", "nn.functional.elu",
      "nn.functional.logsigmoid", "nn.functional.leaky_relu", "relu", "nn.functional.relu"]
 )  # fmt: skip
+
+
+def _exact(number: np.generic) -> float:
+    """The number that one of single precision stands for: a short decimal, or the root of a small
+    fraction."""
+    value = float(written(number))
+    near = Fraction(value**2).limit_denominator(16) if abs(value) < 16 else Fraction(0)
+    if number.itemsize < 8 and len(repr(value)) > 8 and isclose(near, value**2, rel_tol=2e-7):
+        return copysign(sqrt(near), value)
+    return value
 
 
 def _number(node: Node) -> float | None:

@@ -384,3 +384,21 @@ loss = z @ n
     program += f"ours = {d.text}\ntextbook = (z - mean(z) - n * mean(z * n)) / d\n"
     report = run(Source(program, "test.expr"), Options(loss="loss"))
     np.testing.assert_allclose(report.tensors["ours"].value, report.tensors["textbook"].value)
+
+
+def test_numbers_of_single_precision_are_what_they_stand_for() -> None:
+    """Attention scales both of its sides by the root of a half, which single precision rounds."""
+    program = """import torch, torch.nn.functional as F
+q = torch.tensor([[0.3, -0.2, 0.5, 1.0], [0.7, 0.1, -0.4, 0.2]], requires_grad=True)
+k = torch.tensor([[0.1, 0.4, -0.6, 0.2], [0.9, -0.3, 0.2, 0.8], [0.5, 0.6, 0.1, -0.7]])
+v = torch.tensor([[1.0, 0.2], [-0.5, 0.4], [0.3, 0.7]])
+loss = (F.scaled_dot_product_attention(q, k, v)**2).sum() / 2
+"""
+    (d,) = derived(program, "q").derivatives
+    assert d.text == "0.5 * p * (u @ v.T - sum(u * u, 1, keepdim=True)) @ k"
+    assert [name + " = " + part for name, part, _ in d.lets] == [
+        "p = softmax(0.5 * q @ k.T, 1)",
+        "u = p @ v",
+    ]
+    odd = "x = torch.tensor([1.0], requires_grad=True)\nloss = (0.7071 * x + 3.5003 * x**2).sum()\n"
+    assert derived(f"import torch\n{odd}", "x").derivatives[0].text == "7.0006 * x + 0.7071"
