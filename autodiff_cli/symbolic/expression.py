@@ -386,9 +386,9 @@ def axes_of(shown: Any) -> int | None:
             return None if inner is None else inner + 1
         case Infix("matmul", left, right):
             ahead, behind = axes_of(left), axes_of(right)
-            if ahead is None or behind is None or max(ahead, behind) > 2:
+            if ahead is None or behind is None:
                 return None
-            return ahead + behind - 2
+            return max(ahead, behind, 2) - (ahead == 1) - (behind == 1)  # of a batch as many
         case Infix(_, left, right):
             return _widest((left, right))
         case Index(inner, at):

@@ -364,6 +364,8 @@ def _call(
             return rf"\sum_{{{labels}}} {shown}", _SUM
         case "transpose", (inner, Number(0), Number(1)):
             return _turned(inner), _POWER
+        case "transpose", (inner, Number(), Number(last)) if axes_of(inner) == last + 1:
+            return _turned(inner), _POWER  # of each matrix of a batch
         case name_, (left, right) if re.fullmatch(r"conv(_transpose)?\dd", name_):
             marks = ", ".join(f"{key}={value}" for key, value in keywords)
             below = rf"_{{\text{{{escaped(marks)}}}}}" if marks else ""

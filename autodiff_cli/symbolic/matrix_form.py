@@ -435,10 +435,11 @@ class Printer(AtomPrinter):
                 labels = {x for x in (*one, *other) if is_label(x)}
                 closing = labels - outside
                 if not below and not under:
-                    if len(closing) == 1:
-                        (label,) = closing
-                        self._chained(a, one, b, other, label, forms)
-                        self._chained(b, other, a, one, label, forms)
+                    chained: Forms = {}
+                    for label in closing:
+                        self._chained(a, one, b, other, label, chained)
+                        self._chained(b, other, a, one, label, chained)
+                    self._all_closed(chained, outside, sizes, forms)
                     vectors = len(one) == len(other) == 1 and None not in one + other
                     if vectors and one != other and not closing:
                         add(forms, one + other, False, call("outer", a, b))
@@ -457,17 +458,24 @@ class Printer(AtomPrinter):
     def _chained(
         self, a: Form, one: Layout, b: Form, other: Layout, label: Label, forms: Forms
     ) -> None:
-        """`a @ b`, where the last axis of `a` and the first of `b` are summed."""
-        if not 1 <= len(one) <= 2 or not 1 <= len(other) <= 2 or one[-1] != label:
+        """`a @ b`, where the last axis of `a` and the first of `b` are summed, of each matrix of a
+        batch."""
+        batch = len(one) - 2 if len(one) > 2 and one[:-2] == other[:-2] else 0
+        if not one or len(other) - batch not in (1, 2) or (batch and len(other) == batch + 1):
             return
-        if other[0] != label or label in one[:-1] or label in other[1:]:
+        if len(one) > 2 and len(other) == 1:
+            return
+        ahead, other = one[:-1], other[batch:]
+        if one[-1] != label or other[0] != label or label in ahead or label in other[1:]:
+            return
+        if any(x == y and (x is not None or not batch) for x in ahead for y in other[1:]):
             return
         if is_counted(a.shown) or is_counted(b.shown):
             return
-        layout = one[:-1] + other[1:]
-        if len(layout) == 2 and layout[0] == layout[1]:
-            return
+        layout = ahead + other[1:]
         add(forms, layout, False, infix("matmul", a, b))
+        if len(one) > 2:
+            return
         if len(one) == 2:
             inner, right = inverted(a), b
         else:  # a @ inv(M) is inv(M).T @ a
@@ -484,6 +492,9 @@ class Printer(AtomPrinter):
                 add(forms, layout[ahead:], below, Form(form.cost + 1, form.marks + 3, shown))
             if len(layout) == 2 and None not in layout:
                 add(forms, layout[::-1], below, turned(form))
+            elif len(layout) > 2 and None not in layout[-2:]:
+                matrices = call("transpose", form, *map(Number, (len(layout) - 2, len(layout) - 1)))
+                add(forms, (*layout[:-2], *layout[:-3:-1]), below, matrices)
             elif len(layout) == 1 and layout[0] is not None:
                 whole = column(form.shown)
                 if whole is not None:

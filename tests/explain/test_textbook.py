@@ -402,3 +402,26 @@ loss = (F.scaled_dot_product_attention(q, k, v)**2).sum() / 2
     ]
     odd = "x = torch.tensor([1.0], requires_grad=True)\nloss = (0.7071 * x + 3.5003 * x**2).sum()\n"
     assert derived(f"import torch\n{odd}", "x").derivatives[0].text == "7.0006 * x + 0.7071"
+
+
+BATCHES = """q = tensor([[[0.3, -0.2], [0.7, 0.1]], [[0.5, 1.0], [-0.4, 0.2]]], requires_grad=True)
+k = tensor([[[0.1, 0.4], [-0.6, 0.2], [0.9, 0.3]], [[0.2, 0.8], [0.5, 0.6], [0.1, -0.7]]], requires_grad=True)
+v = tensor([[[1.0], [0.2], [-0.5]], [[0.4], [0.3], [0.7]]], requires_grad=True)
+w = tensor([[0.3, -0.4], [0.1, 0.6]], requires_grad=True)
+"""  # noqa: E501  # a table
+
+
+@pytest.mark.parametrize(
+    ("loss", "wrt", "text", "latex"),
+    [
+        ("(q @ transpose(k, 1, 2))**2", "q", "q @ transpose(k, 1, 2) @ k", r"q k^{\top} k"),
+        ("(q @ transpose(k, 1, 2))**2", "k", "k @ transpose(q, 1, 2) @ q", r"k q^{\top} q"),
+        ("(softmax(q @ transpose(k, 1, 2), 2) @ v)**2", "v", "transpose(p, 1, 2) @ (p @ v)",
+         r"p^{\top} p v"),
+        ("einsum('bij,jk->bik', q, w)**2", "w", "sum(transpose(q, 1, 2) @ (q @ w), 0)", None),
+    ],
+)  # fmt: skip
+def test_products_of_batches(loss: str, wrt: str, text: str, latex: str | None) -> None:
+    (d,) = derived(f"{BATCHES}loss = sum({loss}) / 2\n", wrt).derivatives
+    assert d.verified and d.text == text
+    assert latex is None or d.latex == latex
