@@ -111,6 +111,8 @@ for text in Path(__file__).with_name("as_python.txt").read_text("utf-8").split("
     PROGRAMS[text.partition("\n")[0].lstrip("# ")] = text
 
 
+# Some programs are wrong on purpose, which CPython notices when it compiles them.
+@pytest.mark.filterwarnings("ignore::SyntaxWarning")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_as_python(name: str) -> None:
     expected = io.StringIO()
