@@ -96,7 +96,7 @@ class Text:
         """The program with changes in place; of overlapping ones the inner or later is left out."""
         text = self.text
         last = len(text) + 1
-        for edit in sorted(edits, key=lambda e: (e.start, e.end), reverse=True):
+        for edit in sorted(edits, reverse=True):
             if edit.end <= last:
                 text = text[: edit.start] + edit.text + text[edit.end :]
                 last = edit.start
