@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from autodiff_cli.explain.op_formulas import derivative_of, value_of_composite
 from autodiff_cli.graph.registry import OPS
 from autodiff_cli.ops import load_all
-from autodiff_cli.symbolic.formula import derivative_of, value_of_composite
 
 load_all()
 

@@ -154,7 +154,7 @@ def listing(ops: list[Op]) -> list[str]:
 
 def describe(op: Op) -> str:
     """The page of an op."""
-    from ...symbolic.formula import derivative_of, value_of_composite
+    from ...explain.op_formulas import derivative_of, value_of_composite
 
     backward = grad_name(op) if op.differentiable else "none: gradients do not flow through"
     if op.kind.value == "function" or not backward:
