@@ -90,13 +90,13 @@ def shown(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture
-def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
-    """An empty session in an empty folder."""
+def make_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Session]:
+    """Sessions in an empty folder, with surroundings of their own."""
     monkeypatch.chdir(tmp_path)
-    return Session()
+    return Session
 
 
 @pytest.fixture
-def make_session() -> Callable[..., Session]:
-    """Sessions with other surroundings."""
-    return Session
+def session(make_session: Callable[..., Session]) -> Session:
+    """An empty session."""
+    return make_session()

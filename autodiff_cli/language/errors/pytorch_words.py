@@ -13,6 +13,8 @@ from math import prod
 from string import Formatter
 from typing import Any
 
+import numpy as np
+
 from ...errors import AutodiffError, filler
 from ...graph.dtypes import SCALAR_NAMES, SCALAR_TYPES
 
@@ -134,18 +136,21 @@ def _matmul(left: Sizes, right: Sizes) -> str:
             f"inconsistent tensor size, expected tensor [{left[0]}] and src [{right[0]}] to have "
             f"the same number of elements, but got {left[0]} and {right[0]} elements respectively"
         )
-    first, second = ("x".join(map(str, sizes)) for sizes in (left, right))
+    if len(right) > 2:
+        try:
+            batch = prod(np.broadcast_shapes(left[:-2], right[:-2]))
+        except ValueError:
+            return _broadcast(left[:-2], right[:-2])
+        return _bmm((batch, 1, left[-1]), (batch, right[-2]))
+    rows = prod(left[:-1])  # those of a batch are one matrix
     if len(right) == 1:
-        return f"size mismatch, got input ({left[0]}), mat ({first}), vec ({right[0]})"
-    return f"mat1 and mat2 shapes cannot be multiplied ({first} and {second})"
+        return f"size mismatch, got input ({rows}), mat ({rows}x{left[-1]}), vec ({right[0]})"
+    sizes = f"{rows}x{left[-1]} and {right[0]}x{right[1]}"
+    return f"mat1 and mat2 shapes cannot be multiplied ({sizes})"
 
 
 def _linear(weight: Sizes, given: Sizes) -> str:
-    rows = prod(given[:-1])
-    if len(weight) == 1:
-        return f"size mismatch, got input ({rows}), mat ({rows}x{given[-1]}), vec ({weight[0]})"
-    sizes = f"{rows}x{given[-1]} and {weight[1]}x{weight[0]}"
-    return f"mat1 and mat2 shapes cannot be multiplied ({sizes})"
+    return _matmul(given if len(given) > 1 else (1, *given), weight[::-1])
 
 
 def _expand(given: Sizes, wanted: Sizes) -> str:
