@@ -1,17 +1,22 @@
-"""Defaults of the library's parameters are those of PyTorch, which `python -m
-tests.oracles.signatures` writes down."""
+"""Defaults of the library's parameters, of the functions that are written in Python, and the options
+of optimizers are those of PyTorch and CPython, which `python -m tests.oracles.signatures` writes
+down."""
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from autodiff_cli.language.nn.module_names import PRELUDE
+from autodiff_cli.language.nn.optimizer_options import SIGNATURES
 from autodiff_cli.language.nn.prelude import define
+from autodiff_cli.language.runtime.attributes import METHODS
+from autodiff_cli.language.values.providers import PROVIDERS, STUBS, from_above
 from autodiff_cli.language.values.user_classes import UserClass
-from autodiff_cli.language.values.values import UserFunction
+from autodiff_cli.language.values.values import Builtin, UserFunction
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "signatures.json"
 
@@ -28,13 +33,37 @@ def functions(name: str) -> Iterator[tuple[str, UserFunction]]:
             yield f"{name}.{method}", value
 
 
+def written_in_python() -> Iterator[tuple[str, Any]]:
+    """The functions that programs get by a path, and the methods of tensors that are no ops."""
+    for name, method in METHODS.items():
+        yield f"Tensor.{name}", method
+    for _, place, below in (*PROVIDERS, ("", STUBS, "")):
+        table = from_above(place)
+        for key in table:
+            value = table.get(key)
+            if isinstance(value, Builtin):
+                yield below + key, value.function
+
+
 def definitions() -> dict[str, dict[str, str]]:
-    """The defaults of every function and method of the library."""
+    """The defaults of every function and method of the library, and of what is written in Python;
+    the options of optimizers."""
     found = {}
+    for name, (_, positional, keywords) in SIGNATURES.items():
+        values = {**positional, **keywords}
+        found[f"optim.{name}"] = {p: repr(value) for p, value in values.items()}
+    for path, function in written_in_python():
+        try:
+            params = inspect.signature(function).parameters.values()
+        except ValueError:  # CPython's own that have none
+            continue
+        left = {p.name: repr(p.default) for p in params if p.default is not p.empty}
+        if left:
+            found[path] = left
     for name in PRELUDE:
         for title, function in functions(name):
-            params: Any = function.params
-            last = params.positional[len(params.positional) - len(function.defaults) :]
+            given: Any = function.params
+            last = given.positional[len(given.positional) - len(function.defaults) :]
             values = {
                 **dict(zip(last, function.defaults, strict=True)),
                 **function.keyword_defaults,

@@ -1,5 +1,5 @@
-"""Writes tests/fixtures/signatures.json: the defaults of PyTorch's parameters (and argparse's), for
-each function and method that the library written in the language has too.
+"""Writes tests/fixtures/signatures.json: the defaults of PyTorch's parameters (and NumPy's and
+CPython's), for each function and method that programs can call and that is no op.
 
 Run from the root with PyTorch installed: `python -m tests.oracles.signatures`.
 """
@@ -43,6 +43,29 @@ def defaults(function: Any) -> dict[str, str] | None:
     return {p: repr(tuple(v) if isinstance(v, tuple) else v) for p, v in given.items()}
 
 
+def named(path: str) -> Any:
+    """What a path stands for, as far as it leads anywhere."""
+    package, _, rest = path.partition(".")
+    place = {"np": "numpy", "math": "math", "python": rest.partition(".")[0]}.get(package, "torch")
+    try:
+        found: Any = importlib.import_module(place)
+        for name in (path if place == "torch" else rest.removeprefix(f"{place}.")).split("."):
+            found = getattr(found, name)
+    except (ImportError, AttributeError):
+        return None
+    return found
+
+
+def schema(path: str) -> dict[str, str]:
+    """The defaults of a function of PyTorch that Python cannot be asked for."""
+    found = {}
+    for form in torch._C._jit_get_schemas_for_operator(f"aten::{path.rpartition('.')[2]}"):
+        for argument in form.arguments:
+            if argument.has_default_value():
+                found.setdefault(argument.name, repr(argument.default_value))
+    return found
+
+
 def main() -> None:
     """Look for each definition; the module that comes first has it."""
     assert torch
@@ -56,11 +79,15 @@ def main() -> None:
         name, _, method = title.partition(".")
         theirs = known.get(name)
         theirs = getattr(theirs, method, None) if method else theirs
+        theirs = theirs or named(title)
         values = defaults(theirs) if callable(theirs) else None
+        if not values and not title.startswith("python."):
+            values = schema(title)
         if values is None:
             continue
         alike = {p: v for p, v in ours.items() if values.get(p) == v}
-        found[title] = alike
+        if alike:
+            found[title] = alike
         for p, v in ours.items():
             if p not in alike:
                 print(title, p, v, "PyTorch:", values.get(p))
