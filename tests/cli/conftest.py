@@ -18,6 +18,8 @@ import autodiff_cli.render as render
 from autodiff_cli.cli import waiting
 from autodiff_cli.cli.main import main
 from autodiff_cli.cli.streams import Environment
+from autodiff_cli.engine import profile
+from autodiff_cli.language.program import profiled_program, running
 
 from ..said import compare, lines_of
 
@@ -35,6 +37,10 @@ class Stream(io.StringIO):
     @property
     def encoding(self) -> str:  # type: ignore[override]  # a plain attribute in StringIO
         return self.named
+
+    @property
+    def buffer(self) -> io.BytesIO:
+        return io.BytesIO(self.read().encode())
 
     def isatty(self) -> bool:
         return self.tty
@@ -86,6 +92,21 @@ def written(folder: Path) -> Iterator[str]:
 
 
 @pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
+    """The seconds of a clock by which a microsecond passes from one look to the next, whatever the
+    machine does."""
+    now = [0.0]
+
+    def look() -> float:
+        now[0] += 1e-6
+        return now[0]
+
+    for user in (profile, profiled_program, running):
+        monkeypatch.setattr(user, "perf_counter", look)
+    yield now
+
+
+@pytest.fixture
 def cli(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Cli]:
@@ -93,6 +114,7 @@ def cli(
     with what it said."""
     shown: list[str] = []
     timed: list[str] = []
+    varying = set() if "clock" in request.fixturenames else TIMED
     monkeypatch.chdir(tmp_path)
     # On a busy machine a sign of life would appear in what is compared.
     monkeypatch.setattr(waiting, "PATIENCE", 3600.0)
@@ -112,8 +134,8 @@ def cli(
         out, err = Stream(tty=tty, encoding=encoding), Stream(tty=tty, encoding=encoding)
         code = main(list(argv), Environment(given, out, err, variables))
         hold_against_schema(out.getvalue())
-        timed.extend(TIMED & {*argv})
-        if argv[:1] != ("help",) and not TIMED & {*argv}:  # but for the manual
+        timed.extend(varying & {*argv})
+        if argv[:1] != ("help",) and not varying & {*argv}:  # but for the manual
             shown.extend((f"{code} {out.getvalue()}", err.getvalue()))
         return Result(code, out.getvalue(), err.getvalue())
 

@@ -120,6 +120,8 @@ COMMANDS = [
     "report -o it.html", "diff demo.expr", "diff demo.expr --format json",
     "diff -D NAME=2", "diff --with NAME=2 --atol 0.5",
     "run -o no/it.json", "report -o no/it.html", "check --junit no/it.xml", "graph -o no/it.svg",
+    "run --profile", "run --profile --all", "run --profile --plan --only graph",
+    "run --profile --format json",
 ]  # fmt: skip
 SHOWN = [
     pytest.param(
@@ -132,6 +134,7 @@ SHOWN = [
 
 
 @pytest.mark.parametrize(("command", "name", "width", "colors"), SHOWN)
+@pytest.mark.usefixtures("clock")
 def test_shown(cli: Cli, tmp_path: Path, command: str, name: str, width: int, colors: bool) -> None:
     text = PROGRAMS[name]
     file = f"p.{'py' if 'import torch' in text else 'expr'}"
@@ -143,3 +146,38 @@ def test_shown(cli: Cli, tmp_path: Path, command: str, name: str, width: int, co
     tty = "--format" not in words and "--to" not in words
     result = cli(*words, file, tty=tty, COLUMNS=str(width), **variables)
     assert "E900" not in result.err and "Traceback" not in result.err
+
+
+SESSION = """\
+x = [1 / 3, 20000, 0]
+loss = sum(x * x) / 7
+x
+:list
+:grad
+:graph
+log(x) * x
+:info loss
+:explain
+:set
+print("a line of words that is longer than a narrow terminal is wide, for it is long", x)
+:history
+"""
+STARTED = [
+    "", "--precision 3", "--max-elements 2", "--sci", "--nan error", "--nan ignore",
+    "--dtype float32", "-q", "--debug", "--color always", "--max-steps 5", "--max-memory 1M",
+    "--max-depth 30",
+    "-e x=2", "-e y", "--simple", "demo.expr", "nothing.expr",
+]  # fmt: skip
+
+
+ENDS = ["", "x @ [1, 2, 3, 4]", "undefined_name_that_is_long", ":grap h"]
+
+
+@pytest.mark.parametrize(
+    ("options", "ends"), [(options, ENDS[i % 4]) for i, options in enumerate(STARTED)]
+)
+def test_sessions_of_standard_input(cli: Cli, options: str, ends: str) -> None:
+    width = {"COLUMNS": str(34 + len(options) * 3), "NO_COLOR": "1"}
+    for tty in (False, True):
+        result = cli("repl", *options.split(), stdin=SESSION + ends, tty=tty, **width)
+        assert "E900" not in result.err

@@ -1,6 +1,5 @@
-"""Defaults of the library's parameters, of the functions that are written in Python, and the options
-of optimizers are those of PyTorch and CPython, which `python -m tests.oracles.signatures` writes
-down."""
+"""Defaults of the library's parameters, of functions written in Python and of optimizers are
+those of PyTorch and CPython, which `python -m tests.oracles.signatures` writes down."""
 
 from __future__ import annotations
 

@@ -61,6 +61,7 @@ class Site:
         self.owner = owner
         # Who comes by: its block, or all of the function, class or module whose import it is.
         self.blocks = None if block is None else (block, block + 1)
+        self.around: tuple[int, int] | None = None  # the blocks of its function
         self.before = self.after = ""
 
 
@@ -325,6 +326,7 @@ class Rewriter(ast.NodeTransformer):
     def _owned(self, first: int, block: int) -> None:
         """Who comes by the blocks since one comes by the early sites since one."""
         for site in self.sites[first:]:
+            site.around = site.around or (block, self.blocks)
             if site.blocks is None:
                 site.blocks = (block, self.blocks)
 

@@ -7,8 +7,8 @@ Draws mutants from `autodiff_cli/**/*.py` and `prelude/*.expr`; `mutants.py` say
 Which tests come by which block of the code is recorded once per state of the tree, in a folder of
 the system's for temporary files. All mutants of a sample are built in at once; for each, the tests
 that come by it run in a forked copy of the collected suite until one fails: one of each test
-function first, those that come by least. What is evaluated during imports is tried in a fork of a
-process that has not imported the package.
+function first, those that come by least or by what others of the function do not. What is evaluated
+during imports is tried in a fork of a process that has not imported the package.
 
 A line a mutant says: killed (by which test), survived, or not reached by a test. The exit code is 1
 when fewer than `--min` of them are killed. `--unreached` lists the blocks that no test comes by.
@@ -104,9 +104,10 @@ def drawn(n: int, seed: int, prelude: float, only: str) -> list[dict[str, Any]]:
             library = name.endswith(".expr")
             if (library and site.early and "." not in site.owner) or not re.search(only, name):
                 continue
-            assert site.blocks is not None
+            assert site.blocks is not None and site.around is not None
             own = {
                 "blocks": [first + block for block in site.blocks],
+                "around": [first + block for block in site.around],
                 "module": [first, first + walk.blocks],
             }
             pools[library].append({"file": name, **vars(site), **own})
@@ -316,20 +317,40 @@ class Reach:
         library = mutant["file"].endswith(".expr")
         return not library and (mutant["early"] or bool(self.imported[first]))
 
-    def by(self, first: int, last: int) -> list[str]:
-        """Who comes by a range of blocks: one of each test function first, those with least."""
+    def _hit(self, first: int, last: int) -> Any:
+        """Which tests come by which of a range of blocks."""
         import numpy as np
 
         columns = self.bits[:, first // 8 : (last + 7) // 8]
-        part = np.unpackbits(columns, axis=1)[:, first % 8 : first % 8 + last - first]
-        found = sorted(np.flatnonzero(part.any(1)), key=lambda i: self.order[i])
+        return np.unpackbits(columns, axis=1)[:, first % 8 : first % 8 + last - first]
+
+    def by(self, mutant: dict[str, Any]) -> list[str]:
+        """Who comes by a mutant, in turns: those that come by least, and those that come by what
+        few tests of its function do; each time one of each test function first."""
+        import numpy as np
+
+        found = np.flatnonzero(self._hit(*mutant["blocks"]).any(1))
+        near = self._hit(*mutant["around"]).astype(float)
+        seldom = near @ (1 / np.maximum(near.sum(0), 1))
+        orders = [
+            self._turns(sorted(found, key=lambda i: self.order[i])),
+            self._turns(sorted(found, key=lambda i: (-seldom[i], self.order[i]))),
+        ]
+        both = zip(*orders, strict=True)
+        return list(dict.fromkeys(self.tests[i] for pair in both for i in pair))
+
+    def _turns(self, found: list[Any]) -> list[Any]:
         turns: dict[str, int] = defaultdict(int)
         ranked = []
-        for i in found:
+        for place, i in enumerate(found):
             name = self.tests[i].partition("[")[0]
             turns[name] += 1
-            ranked.append((turns[name], self.seconds[self.tests[i]] // 0.5, self.order[i], i))
-        return [self.tests[i] for *_, i in sorted(ranked)]
+            ranked.append((turns[name], self.seconds[self.tests[i]] // 0.5, place, i))
+        return [i for *_, i in sorted(ranked)]
+
+    def of_module(self, mutant: dict[str, Any]) -> list[str]:
+        """Who comes by anything of the file of a mutant."""
+        return self.by({**mutant, "blocks": mutant["module"]})
 
 
 def unreached(found: Reach, only: str) -> Iterator[str]:
@@ -444,12 +465,12 @@ class Runner:
             items.pop(name, None)
         jobs = []
         for mutant in self.mutants:
-            mine = [name for name in self.reach.by(*mutant["blocks"]) if name in items]
+            mine = [name for name in self.reach.by(mutant) if name in items]
             mutant["tests"] = len(mine)
             mutant["verdict"] = "not reached"
             if mine:
                 # What a module makes when a test first needs it shows in those that come later.
-                mine = list(dict.fromkeys(mine + self.reach.by(*mutant["module"])))
+                mine = list(dict.fromkeys(mine + self.reach.of_module(mutant)))
                 given = [items[name] for name in mine if name in items]
                 jobs.append((mutant, self._tried(mutant["number"], given)))
             else:
@@ -516,11 +537,12 @@ def say(mutant: dict[str, Any]) -> None:
 
 
 class Alone:
-    """A pytest plugin that runs the tests with these names in their order, then others."""
+    """A pytest plugin that runs the tests with these names in their order, those ahead that are
+    named after the owner of the change, then others."""
 
     def __init__(self, names: list[str], owner: str, allow: Callable[[float], None], found: Reach):
         self.names = {name: i for i, name in enumerate(names)}
-        self.owner = owner.rpartition(".")[2]
+        self.owner = re.compile(rf"\b{owner.rpartition('.')[2] or '^'}\b")
         self.allow = allow
         self.reach = found
         self.failed: list[str] = []
@@ -535,9 +557,9 @@ class Alone:
             self.failed.append(report.nodeid)
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        def rank(item: Any) -> tuple[int, int]:
-            named = bool(self.owner) and self.owner in item.nodeid
-            return self.names.get(item.nodeid, len(self.names)), not named
+        def rank(item: Any) -> tuple[bool, int]:
+            named = self.owner.search(item.nodeid) is not None
+            return not named, self.names.get(item.nodeid, len(self.names))
 
         known = self.reach.seconds.keys() - self.done - self.reach.doubtful
         items[:] = sorted((item for item in items if item.nodeid in known), key=rank)
@@ -563,7 +585,7 @@ def early(mutant: dict[str, Any], built: Built, found: Reach) -> Callable[..., s
         except Exception:
             return "the import"
         allow(600)
-        names = list(dict.fromkeys(found.by(*mutant["blocks"]) + found.by(*mutant["module"])))
+        names = list(dict.fromkeys(found.by(mutant) + found.of_module(mutant)))
         alone = Alone(names, mutant["owner"], allow, found)
         paths = dict.fromkeys(name.partition("::")[0] for name in names[:200])
         for given in (list(paths), OPTIONS.tests):
@@ -638,7 +660,7 @@ def main() -> int:
             elif mutant["early"]:
                 (folder / str(mutant["number"])).mkdir()
                 built = Built(folder / str(mutant["number"]), [mutant])
-                mutant["tests"] = len(found.by(*mutant["blocks"]))
+                mutant["tests"] = len(found.by(mutant))
                 first.append((mutant, early(mutant, built, found)))
         several(first)
         (folder / "all").mkdir()

@@ -105,8 +105,8 @@ def _ways(x: np.ndarray, note: Note | None, out: np.ndarray | None = None) -> An
 def _block(x: np.ndarray, note: Note | None, out: np.ndarray | None = None) -> Any:
     """The sums, one after the other, in blocks."""
     total: np.ndarray | None = None
-    while (n := x.shape[-1]) > STEP:
-        blocks, rest = divmod(n, STEP)
+    while blocks := (n := x.shape[-1]) // STEP:
+        rest = n % STEP
         beside = bool(rest) and total is None and blocks < STEP  # as one more block
         sums = np.empty((*x.shape[:-1], blocks + beside), x.dtype, "F")
         full = x[..., : n - rest].reshape(*x.shape[:-1], blocks, STEP)
