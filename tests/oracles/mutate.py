@@ -7,8 +7,8 @@ Draws mutants from `autodiff_cli/**/*.py` and `prelude/*.expr`; `mutants.py` say
 Which tests come by which block of the code is recorded once per state of the tree, in a folder of
 the system's for temporary files. All mutants of a sample are built in at once; for each, the tests
 that come by it run in a forked copy of the collected suite until one fails: one of each test
-function first, those that come by least or by what others of the function do not. What is evaluated
-during imports is tried in a fork of a process that has not imported the package.
+function first, those that come by least, or by what few others of its function or file do. What is
+evaluated during imports is tried in a fork of a process that has not imported the package.
 
 A line a mutant says: killed (by which test), survived, or not reached by a test. The exit code is 1
 when fewer than `--min` of them are killed. `--unreached` lists the blocks that no test comes by.
@@ -325,27 +325,28 @@ class Reach:
         return np.unpackbits(columns, axis=1)[:, first % 8 : first % 8 + last - first]
 
     def by(self, mutant: dict[str, Any]) -> list[str]:
-        """Who comes by a mutant, in turns: those that come by least, and those that come by what
-        few tests of its function do; each time one of each test function first."""
+        """Who comes by a mutant, in turns: those that come by least, those that come by what few
+        tests of its function do, and of its file; each time one of each test function first."""
         import numpy as np
 
         found = np.flatnonzero(self._hit(*mutant["blocks"]).any(1))
-        near = self._hit(*mutant["around"]).astype(float)
-        seldom = near @ (1 / np.maximum(near.sum(0), 1))
-        orders = [
-            self._turns(sorted(found, key=lambda i: self.order[i])),
-            self._turns(sorted(found, key=lambda i: (-seldom[i], self.order[i]))),
-        ]
-        both = zip(*orders, strict=True)
-        return list(dict.fromkeys(self.tests[i] for pair in both for i in pair))
+        orders = [self._turns(found, self.order)]
+        for part in ("around", "module"):
+            near = self._hit(*mutant[part])[found].astype(float)
+            seldom = np.zeros(len(self.order))
+            seldom[found] = near @ (1 / np.maximum(near.sum(0), 1))
+            orders.append(self._turns(found, -seldom))
+        together = zip(*orders, strict=True)
+        return list(dict.fromkeys(self.tests[i] for turn in together for i in turn))
 
-    def _turns(self, found: list[Any]) -> list[Any]:
+    def _turns(self, found: Any, order: Any) -> list[Any]:
+        """Tests in an order, one of each test function first, of those the quick ones."""
         turns: dict[str, int] = defaultdict(int)
         ranked = []
-        for place, i in enumerate(found):
+        for i in sorted(found, key=lambda i: (order[i], self.order[i])):
             name = self.tests[i].partition("[")[0]
             turns[name] += 1
-            ranked.append((turns[name], self.seconds[self.tests[i]] // 0.5, place, i))
+            ranked.append((turns[name], self.seconds[self.tests[i]] // 0.2, len(ranked), i))
         return [i for *_, i in sorted(ranked)]
 
     def of_module(self, mutant: dict[str, Any]) -> list[str]:
