@@ -466,6 +466,7 @@ class Algebra:
     def bracketed(self, inner: Sum, at: tuple[Label, ...], power: float = 1.0) -> Factor:
         """A sum as a factor of its own, without the axes along which it does not change."""
         inner = self.unstretched(inner)
+        at = (None,) * (len(inner.shape) - len(at)) + at
         ends = zip(at[len(at) - len(inner.shape) :], inner.shape, strict=True)
         return Factor(self.group(inner), tuple(None if n == 1 else x for x, n in ends), power)
 

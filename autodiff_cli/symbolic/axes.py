@@ -13,8 +13,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..graph.node import Node, Shape
-from .expression import Call, Expression, Name, Number
-from .forms import Form, Forms, add, is_label
+from .expression import Call, Expression, Index, Name, Number, static_text
+from .forms import Form, Forms, Layout, add, call, is_label, turned
 from .lets import cost_of
 from .matrices import sum_of_logarithms
 from .terms import Factor, Label, NoFormula, Sum, is_summed
@@ -239,26 +239,134 @@ def without_splits(algebra: Algebra, factors: list[Factor]) -> tuple[float, list
 # -- writing --------------------------------------------------------------------------------------
 
 
-def resized(factor: Factor, sizes: Shape, inner: Forms, outside: set[Any]) -> Forms:
+def arranged(form: Form, layout: Layout, want: Layout) -> Form | None:
+    """With the axes of a layout in the wanted order, among others of one element; None where one of
+    them is not wanted."""
+    order = [layout.index(x) for x in want if x in layout and x is not None]
+    if None in layout or len(order) < len(layout):
+        return None
+    form = permuted(form, order)
+    marks = [":" if x in layout else "None" for x in want]
+    marks = marks[next((i for i, mark in enumerate(marks) if mark == ":"), 0) :]
+    if len(marks) == len(layout):
+        return form
+    shown = Index(form.shown, ", ".join(marks))
+    return Form(form.cost + 1, form.marks + len(marks) - len(layout) + 1, shown)
+
+
+def permuted(form: Form, order: Sequence[int]) -> Form:
+    """With the axes in another order: of a sum of products as that of its result."""
+    shown: Any = form.shown
+    if list(order) == sorted(order):
+        return form
+    if is_einsum(shown):
+        operands, result = _operands(shown)
+        return form._replace(shown=_summed(operands, [result[i] for i in order]))
+    if len(order) == 2:
+        return turned(form)
+    if isinstance(shown, Call) and shown.function in ("transpose", "permute"):
+        before = _order_of(shown, len(order))
+        inner = Form(form.cost - 1, form.marks - 1, shown.arguments[0])
+        return permuted(inner, [before[i] for i in order])
+    moved = [axis for axis, source in enumerate(order) if axis != source]
+    if len(moved) == 2:
+        return call("transpose", form, *map(Number, moved))._replace(marks=form.marks + 1)
+    made = call("permute", form, Name(f"({', '.join(map(str, order))})"))
+    return made._replace(marks=form.marks + 2)
+
+
+def _order_of(shown: Call, axes: int) -> list[int]:
+    """Which axes those of a `transpose` or `permute` were."""
+    _, *moved = shown.arguments
+    if shown.function == "permute":
+        return [int(axis) for axis in moved[0].text[1:-1].split(", ")]
+    order = list(range(axes))
+    first, second = (axis.value for axis in moved)
+    order[first], order[second] = second, first
+    return order
+
+
+LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
+Operands = list[tuple[Expression, list[Any]]]  # with a label for each axis
+
+
+def is_einsum(shown: Any) -> bool:
+    return isinstance(shown, Call) and shown.function == "einsum"
+
+
+def einsum(one: Form, ahead: Layout, other: Form, behind: Layout, result: Layout) -> Form:
+    """The sum of products of two parts, of what they are sums of products of themselves."""
+    found: Operands = []
+    marks = 4
+    for form, layout in ((one, ahead), (other, behind)):
+        if not is_einsum(form.shown):
+            found.append((form.shown, list(layout)))
+            marks += form.marks + 2 * (type(form.shown) is not Name)
+            continue
+        operands, made = _operands(form.shown)
+        labels = dict(zip(made, layout, strict=True))
+        found += [(x, [labels.get(l, (form is one, l)) for l in at]) for x, at in operands]
+        marks += form.marks - 4
+    shown = _summed(found, list(result))
+    cost = one.cost + other.cost + len(found)
+    for form in (one, other):
+        if is_einsum(form.shown):
+            cost -= len(form.shown.arguments) - 1
+    return Form(cost, marks, shown)
+
+
+def totalled(form: Form, kept: Sequence[int]) -> Form:
+    """A sum of products of which these axes are left."""
+    operands, result = _operands(form.shown)
+    return form._replace(shown=_summed(operands, [result[i] for i in kept]))
+
+
+def _operands(shown: Any) -> tuple[Operands, str]:
+    """What is multiplied, and the labels of the result."""
+    equation, *parts = shown.arguments
+    sides, _, result = equation.text[1:-1].partition("->")
+    return [(x, list(at)) for x, at in zip(parts, sides.split(","), strict=True)], result
+
+
+def _summed(operands: Operands, result: list[Any]) -> Call:
+    """What has the first axes of the result stands first."""
+    first = len(result)
+    operands = sorted(operands, key=lambda o: min([first, *map(result.index, {*o[1]} & {*result})]))
+    met = dict.fromkeys(label for _, labels in operands for label in labels)
+    letters = dict(zip(met, LETTERS, strict=False))
+    sides = ",".join("".join(letters[x] for x in labels) for _, labels in operands)
+    equation = Name(f"'{sides}->{''.join(letters[x] for x in result)}'")
+    return Call("einsum", (equation, *(part for part, _ in operands)))
+
+
+def resized(factor: Factor, sizes: dict[Any, int], inner: Forms, outside: set[Any]) -> Forms:
     """What is made of a part by joining axes, or by splitting one."""
     found: Forms = {}
     whole, parts = factor.at[:1], factor.at[1:]
-    for (layout, below), form in inner.items():
+    for (before, below), given in inner.items():
         for old, new in ((parts, whole), (whole, parts)):
-            at = layout.index(old[0]) if old[0] in layout else len(layout)
-            end = at + len(old)
-            if below or layout[at:end] != old or not {*new}.isdisjoint(layout):
+            if below or not {*old} <= {*before} or not {*new}.isdisjoint(before):
                 continue
             if not outside.isdisjoint(old) or not all(map(is_label, new)):
                 continue
-            axes = len(layout)
-            if new is whole:
-                shown = flattened(form.shown, at, end, axes)
+            at = len([x for x in before[: before.index(old[0])] if x not in old])
+            end, axes = at + len(old), len(before)
+            rest = tuple(x for x in before if x not in old)
+            order = (*rest[:at], *old, *rest[at:])
+            form = given if order == before else arranged(given, before, order)
+            if form is None:
+                continue
+            layout = (*rest[:at], *new, *rest[at:])
+            shown: Any = form.shown
+            if isinstance(shown, Call) and shown.function in RESIZED:
+                shape = static_text(tuple(sizes.get(x, 1) for x in layout))
+                shown = Call("reshape", (shown.arguments[0], Name(shape)))
+            elif new is whole:
+                shown = flattened(shown, at, end, axes)
             else:
-                shown = _unflattened(form.shown, at, axes, sizes[1:])
+                shown = _unflattened(shown, at, axes, tuple(sizes[x] for x in new))
             cost = form.cost + cost_of(shown) - cost_of(form.shown)
-            made = Form(cost, form.marks + 1, shown)
-            add(found, (*layout[:at], *new, *layout[end:]), False, made)
+            add(found, layout, False, Form(cost, form.marks + 1, shown))
     return found
 
 
@@ -268,15 +376,14 @@ def flattened(shown: Expression, at: int, end: int, axes: int) -> Call:
     return Call("flatten", (shown, *map(Number, ends)))
 
 
-def _unflattened(shown: Any, at: int, axes: int, sizes: Shape) -> Call:
-    shape = Name(f"({', '.join(map(str, sizes))})")
+def _unflattened(shown: Expression, at: int, axes: int, sizes: Shape) -> Call:
+    shape = Name(static_text(sizes))
     if axes > 1:
         return Call("unflatten", (shown, Number(at), shape))
-    if isinstance(shown, Call) and (shown.function, len(shown.arguments)) == ("flatten", 1):
-        shown = shown.arguments[0]
     return Call("reshape", (shown, shape))
 
 
+RESIZED = ("flatten", "unflatten", "reshape")
 DIAGONALS = ((), (0, 1), (-2, -1))
 AXES: dict[str, Callable[..., Sum | Grouped]] = {
     **dict.fromkeys(

@@ -415,6 +415,14 @@ def _axes_of_call(function: str, arguments: Any, keywords: Any) -> int | None:
     inner = axes_of(arguments[0]) if arguments else None
     if function == "diag":
         return None if inner is None else 3 - inner
+    if function == "einsum":
+        return len(arguments[0].text.partition("->")[2]) - 1
+    if function == "flatten" and inner is not None:
+        ends = [part.value for part in arguments[1:]]
+        return (ends[0] if ends else 0) + (inner - ends[1] if len(ends) > 1 else 1)
+    if function in ("unflatten", "reshape"):
+        more = arguments[-1].text.count(",") + 1
+        return more if function == "reshape" else None if inner is None else inner + more - 1
     if function == "where":
         return _widest(arguments)
     if function == "solve":

@@ -100,7 +100,7 @@ def times(left: Form, right: Form) -> Form:
     """`left * right`: a number goes to the front of a product, a condition around it."""
     for gate, other in ((left, right), (right, left)):
         inner: Any = gate.shown
-        if isinstance(inner, Call) and inner.arguments[1:] == (Number(1.0), Number(0.0)):
+        if is_condition(inner):
             shown = Call("where", (inner.arguments[0], other.shown, Number(0.0)))
             return Form(gate.cost + other.cost, gate.marks + other.marks, shown)
         if of_ones(inner) and _is_whole(other.shown):
@@ -114,7 +114,7 @@ def times(left: Form, right: Form) -> Form:
 def divided(above: Form, below: Form) -> Form:
     """`above / below`, within a condition: what is 0 may be divided by 0."""
     inner: Any = above.shown
-    if isinstance(inner, Call) and inner.arguments[1:] == (Number(1.0), Number(0.0)):
+    if is_condition(inner):
         quotient = Infix("div", Number(1), below.shown)
         shown = Call("where", (inner.arguments[0], quotient, Number(0.0)))
         return Form(above.cost + below.cost + 1, above.marks + below.marks, shown)
@@ -181,6 +181,11 @@ def column(shown: Any) -> Any:
             found = column(inner)
             return None if found is None else shown._replace(arguments=(found,))
     return None
+
+
+def is_condition(shown: Any) -> bool:
+    """Whether something is 1 where a comparison holds, and 0 elsewhere."""
+    return isinstance(shown, Call) and shown.arguments[1:] == (Number(1.0), Number(0.0))
 
 
 def is_counted(shown: Any) -> bool:

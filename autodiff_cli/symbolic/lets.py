@@ -51,6 +51,8 @@ def _costly(shown: Any) -> list[Any]:
 def _own_cost(shown: Any) -> int:
     if type(shown) in FREE or is_root(shown):
         return 0
+    if isinstance(shown, Call) and shown.function == "einsum":
+        return len(shown.arguments) - 1  # the products that it is
     return int(not (isinstance(shown, Negative) and leads_with_number(shown.inner)))
 
 

@@ -7,7 +7,7 @@ number of operators and calls.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import reduce
 from math import prod
@@ -16,6 +16,7 @@ from typing import Any
 from ..graph.node import Shape
 from .algebra import Algebra
 from .atom_form import AtomPrinter
+from .axes import arranged, einsum, is_einsum, permuted, totalled
 from .expression import Call, Expression, Index, Infix, Listed, Name, Number, axes_of
 from .forms import (
     Form,
@@ -32,6 +33,7 @@ from .forms import (
     fits,
     infix,
     inverted,
+    is_condition,
     is_counted,
     is_label,
     literal,
@@ -45,6 +47,7 @@ from .forms import (
     with_number,
 )
 from .lets import cost_of
+from .places import slice_of
 from .shorter import opened, ways
 from .terms import (
     At,
@@ -53,6 +56,9 @@ from .terms import (
     NoFormula,
     Product,
     Sum,
+    is_summed,
+    label_key,
+    renamed,
 )
 from .windows import convolutions as convolved
 from .windows import moved
@@ -84,6 +90,7 @@ class Printer(AtomPrinter):
         self.known: dict[Sum, Form] = {}
         self.products: dict[tuple[Product, Shape], Forms] = {}
         self.forms: dict[Sum, Form] = {}
+        self.wide = False  # whether a product has more than two axes
 
     def _products(self, sum_: Sum) -> tuple[tuple[Product, float], ...]:
         """A sum as the one product that it is; of several terms where all have a number."""
@@ -168,18 +175,61 @@ class Printer(AtomPrinter):
         cost = 1 + sum(part.cost for part in parts)
         return Form(cost, 0, Call("stack", (Listed(tuple(tensor(part.shown) for part in parts)),)))
 
+    def _behind(self, sum_: Sum) -> Form | None:
+        """Terms that are each a part of one axis, one behind the other."""
+        parts: dict[tuple[int, Any], list[tuple[float, list[Factor]]]] = {}
+        for product, value in sum_.terms:
+            found = next(filter(None, (self._part(factor) for factor in product)), None)
+            if found is None:
+                return None
+            factor, short, key = found
+            rest = renamed((f for f in product if f is not factor), {short: key[0]})
+            parts.setdefault(key, []).append((value, rest))
+        (axis, *others), ends = dict.fromkeys(a for a, _ in parts), sorted(e for _, e in parts)
+        starts = [start for start, _, _ in ends]
+        if others or len(ends) < 2 or [*starts, sum_.shape[axis]] != [0, *(x[1] for x in ends)]:
+            return None
+        forms = []
+        for start, stop, step in ends:
+            shape = (*sum_.shape[:axis], stop - start, *sum_.shape[axis + 1 :])
+            forms.append(self.whole(self.algebra.made(parts[axis, (start, stop, step)], shape)))
+        listed = Listed(tuple(form.shown for form in forms))
+        shown = Call("cat", (listed, Number(axis)) if axis else (listed,))
+        return Form(1 + sum(form.cost for form in forms), 1, shown)
+
+    def _part(self, factor: Factor) -> tuple[Factor, Label, tuple[int, Any]] | None:
+        """A factor that puts something into a part of an axis, and which that is."""
+        if not slice_of(self.algebra, factor):
+            return None
+        short, axis = factor.at
+        if not is_summed(short) or type(axis) is not int or axis < 0:
+            return None
+        return factor, short, (axis, slice_of(self.algebra, factor))
+
+    def whole(self, sum_: Sum) -> Form:
+        """The cheapest form of a sum, with all its axes."""
+        form = self.form(sum_)
+        count = axes_of(form.shown) or 0
+        ahead = sum_.shape[: len(sum_.shape) - count]
+        if set(ahead) != {1}:
+            return form
+        return Form(form.cost + 1, form.marks, Index(form.shown, ", ".join(["None"] * len(ahead))))
+
     def _added(self, sum_: Sum) -> Form:
         few = len(sum_.shape) == 1 and 1 < sum_.shape[0] <= MOST_STACKED
         want: Layout = tuple(None if s == 1 else axis for axis, s in enumerate(sum_.shape))
         found = (self._stacked(sum_) if few else None) or self._switched(sum_, want)
+        found = found or self._behind(sum_)
         if found is not None:
             return found
         terms = []
         met: set[Label] = set()
         for product, value in sum_.terms:
             forms = self._product(product, sum_.shape)
-            fitting = [(form, layout) for (layout, below), form in forms.items()
-                       if not below and fits(layout, want)]  # fmt: skip
+            above = [(form, layout) for (layout, below), form in forms.items() if not below]
+            fitting = [(form, layout) for form, layout in above if fits(layout, want)]
+            if len(want) > 2 or not fitting:
+                fitting += _arranged(above, want)
             if not fitting:
                 raise NoFormula
             whole = [found for found in fitting if len(found[1]) == len(want)]
@@ -297,6 +347,16 @@ class Printer(AtomPrinter):
         return found
 
     def _together(self, factors: list[Factor], free: set[Any]) -> Forms:
+        """The ways to write a product; by sums over axes with names where there are more than two,
+        or where there is no other."""
+        self.wide = max(len(free), *(len(f.at) for f in factors)) > 2
+        found = self._paired(factors, free)
+        if not found and not self.wide:
+            self.wide = True
+            found = self._paired(factors, free)
+        return found
+
+    def _paired(self, factors: list[Factor], free: set[Any]) -> Forms:
         for position, factor in enumerate(factors):
             if self.algebra.atoms[factor.atom].kind == "delta":
                 first, second = factor.at
@@ -390,10 +450,14 @@ class Printer(AtomPrinter):
         if not closing:
             add(forms, layout, below, form)
             return
+        if is_einsum(form.shown):
+            kept = [i for i, label in enumerate(layout) if label not in closing]
+            add(forms, tuple(layout[i] for i in kept), False, totalled(form, kept))
+            return
         if below:
             form = infix("div", Form(0, 0, Number(1)), form)
         holds: Any = form.shown
-        if isinstance(holds, Call) and holds.arguments[1:] == (Number(1.0), Number(0.0)):
+        if is_condition(holds):
             form = Form(form.cost - 1, form.marks, holds.arguments[0])  # how many bools are true
         axes = [i for i, label in enumerate(layout) if label in closing]
         if None in layout:  # axes of one element go with them
@@ -430,6 +494,8 @@ class Printer(AtomPrinter):
     ) -> None:
         """The ways to write a product of two parts."""
         self.algebra.work += 1
+        if self.wide:
+            self._einsum(left, right, outside, forms)
         for (one, below), a in left.items():
             for (other, under), b in right.items():
                 labels = {x for x in (*one, *other) if is_label(x)}
@@ -446,6 +512,9 @@ class Printer(AtomPrinter):
                         add(forms, other + one, False, call("outer", b, a))
                 layout = broadcast(one, other)
                 if layout is None:
+                    ((a, one), (b, other)) = _side_by_side(a, one, b, other)
+                    layout = broadcast(one, other)
+                if layout is None:
                     continue
                 if below == under:
                     form, is_below = times(a, b), below
@@ -455,26 +524,37 @@ class Printer(AtomPrinter):
                     form, is_below = divided(*((b, a) if below else (a, b))), False
                 self._closed(form, layout, is_below, closing, sizes, forms)
 
+    def _einsum(self, left: Forms, right: Forms, outside: set[Any], forms: Forms) -> None:
+        """A sum of products with more than two axes."""
+        sides = [
+            min(whole, key=lambda found: price(found[0]))
+            for part in (left, right)
+            if (whole := [(form, layout) for (layout, below), form in part.items()
+                          if not below and None not in layout and not is_condition(form.shown)])
+        ]  # fmt: skip
+        if len(sides) == 2:
+            (a, one), (b, other) = sides
+            result = sorted({*one, *other} & outside, key=lambda x: (is_summed(x), label_key(x)))
+            if max(len(one), len(other), len(result)) > 2:
+                made = tuple(result)
+                add(forms, made, False, einsum(a, one, b, other, made))
+
     def _chained(
         self, a: Form, one: Layout, b: Form, other: Layout, label: Label, forms: Forms
     ) -> None:
         """`a @ b`, where the last axis of `a` and the first of `b` are summed, of each matrix of a
         batch."""
-        batch = len(one) - 2 if len(one) > 2 and one[:-2] == other[:-2] else 0
-        if not one or len(other) - batch not in (1, 2) or (batch and len(other) == batch + 1):
+        its, batch, ahead = other[:-2], one[:-2], one[-2:-1]
+        behind = other[-1:] if len(other) > 1 else ()
+        layout = (*(batch or its), *ahead, *behind)
+        if one[-1:] != (label,) or other[-2:][:1] != (label,) or label in layout:
             return
-        if len(one) > 2 and len(other) == 1:
+        if (batch and its and batch != its) or any(x in layout[:i] for i, x in enumerate(layout)):
             return
-        ahead, other = one[:-1], other[batch:]
-        if one[-1] != label or other[0] != label or label in ahead or label in other[1:]:
+        if any(is_counted(x.shown) or is_einsum(x.shown) for x in (a, b)):
             return
-        if any(x == y and (x is not None or not batch) for x in ahead for y in other[1:]):
-            return
-        if is_counted(a.shown) or is_counted(b.shown):
-            return
-        layout = ahead + other[1:]
         add(forms, layout, False, infix("matmul", a, b))
-        if len(one) > 2:
+        if batch or its:
             return
         if len(one) == 2:
             inner, right = inverted(a), b
@@ -493,8 +573,8 @@ class Printer(AtomPrinter):
             if len(layout) == 2 and None not in layout:
                 add(forms, layout[::-1], below, turned(form))
             elif len(layout) > 2 and None not in layout[-2:]:
-                matrices = call("transpose", form, *map(Number, (len(layout) - 2, len(layout) - 1)))
-                add(forms, (*layout[:-2], *layout[:-3:-1]), below, matrices)
+                order = [*range(len(layout) - 2), len(layout) - 1, len(layout) - 2]
+                add(forms, (*layout[:-2], *layout[:-3:-1]), below, permuted(form, order))
             elif len(layout) == 1 and layout[0] is not None:
                 whole = column(form.shown)
                 if whole is not None:
@@ -512,10 +592,27 @@ class Printer(AtomPrinter):
         add(forms, (*layout, *[None] * more), below, wide)
 
 
+def _side_by_side(
+    a: Form, one: Layout, b: Form, other: Layout
+) -> tuple[tuple[Form, Layout], tuple[Form, Layout]]:
+    """Two parts, the one of fewer axes with these at the places that the other has them."""
+    if len(one) > len(other):
+        second, first = _side_by_side(b, other, a, one)
+        return first, second
+    want = tuple(x if x in one else None for x in other)
+    found = arranged(a, one, want) if len(other) > 2 and None not in other else None
+    return (a, one) if found is None else (found, want), (b, other)
+
+
+def _arranged(forms: list[tuple[Form, Layout]], want: Layout) -> Iterator[tuple[Form, Layout]]:
+    """Forms with their axes in the wanted order."""
+    for form, layout in forms:
+        known = tuple(x if x in layout else None for x in want)
+        found = arranged(form, layout, known)
+        if found is not None:
+            yield found, known
+
+
 def printed(printer: Printer, sum_: Sum) -> Expression:
     """The cheapest way to write a sum, with the axes that it has."""
-    shown = printer.form(sum_).shown
-    count = axes_of(shown) or 0
-    if set(sum_.shape[: len(sum_.shape) - count]) == {1}:
-        shown = Index(shown, ", ".join(["None"] * (len(sum_.shape) - count)))
-    return shown
+    return printer.whole(sum_).shown

@@ -270,9 +270,9 @@ PLACES: dict[str, Callable[..., Sum]] = {
 def without_slices(algebra: Algebra, factors: list[Factor]) -> tuple[float, list[Factor]] | None:
     """The first slice that disappears: a place of one, or two of one axis that are the same or
     apart. None where there is none."""
-    moves = [f for f in factors if _slice_of(algebra, f)]
+    moves = [f for f in factors if slice_of(algebra, f)]
     for one in moves:
-        start, stop, step = _slice_of(algebra, one)
+        start, stop, step = slice_of(algebra, one)
         to, source = one.at
         rest = [f for f in factors if f is not one]
         if isinstance(to, At):
@@ -293,7 +293,7 @@ def without_slices(algebra: Algebra, factors: list[Factor]) -> tuple[float, list
         for other in moves:
             if other is one or other.at[1] != source or isinstance(other.at[0], At):
                 continue
-            if (bounds := _slice_of(algebra, other)) == (start, stop, step):
+            if (bounds := slice_of(algebra, other)) == (start, stop, step):
                 size = algebra.atoms[one.atom].shape[0]
                 delta = algebra.atom("delta", None, (), (size, size))
                 rest = [f for f in rest if f is not other]
@@ -303,7 +303,7 @@ def without_slices(algebra: Algebra, factors: list[Factor]) -> tuple[float, list
     return None
 
 
-def _slice_of(algebra: Algebra, factor: Factor) -> tuple[int, ...]:
+def slice_of(algebra: Algebra, factor: Factor) -> tuple[int, ...]:
     atom = algebra.atoms[factor.atom]
     return atom.data.at if atom.kind == "move" and atom.data.name == "slice" else ()
 

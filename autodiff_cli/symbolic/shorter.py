@@ -23,7 +23,7 @@ from .terms import (
     renamed,
 )
 
-MOST_AXES = 2  # of what is put in brackets
+MOST_AXES = 2  # of what is put in brackets, unless a part of it has more
 
 
 def ways(algebra: Algebra, sum_: Sum, products: list[tuple[Product, float, int]]) -> Iterator[Sum]:
@@ -205,7 +205,8 @@ def _brackets(
             for label, size in zip(factor.at, algebra.atoms[factor.atom].shape, strict=True):
                 if type(label) is int and (label >= 0 or label in shared):
                     sizes[label] = size
-    if len(sizes) > MOST_AXES:
+    most = (len(factor.at) for _, factors in terms for factor in factors)
+    if len(sizes) > max(MOST_AXES, *most, 0):
         return
     axes = sorted(sizes, key=lambda label: (label < 0, abs(label)))
     for order in dict.fromkeys([tuple(axes), tuple(axes[::-1])]):

@@ -255,7 +255,7 @@ def moved(
     found: Forms = {}
     kind = printer.algebra.atoms[factor.atom].kind
     if kind == "split":
-        return resized(factor, printer.algebra.atoms[factor.atom].shape, inner, outside)
+        return resized(factor, sizes, inner, outside)
     if kind not in ("move", "one_hot", "mask") or (kind != "one_hot" and len(factor.at) != 2):
         return found
     for (layout, below), form in inner.items():
