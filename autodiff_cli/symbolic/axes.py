@@ -297,22 +297,20 @@ def is_einsum(shown: Any) -> bool:
 def einsum(one: Form, ahead: Layout, other: Form, behind: Layout, result: Layout) -> Form:
     """The sum of products of two parts, of what they are sums of products of themselves."""
     found: Operands = []
-    marks = 4
+    cost, marks = 0, 4
     for form, layout in ((one, ahead), (other, behind)):
-        if not is_einsum(form.shown):
-            found.append((form.shown, list(layout)))
-            marks += form.marks + 2 * (type(form.shown) is not Name)
-            continue
-        operands, made = _operands(form.shown)
-        labels = dict(zip(made, layout, strict=True))
-        found += [(x, [labels.get(l, (form is one, l)) for l in at]) for x, at in operands]
-        marks += form.marks - 4
-    shown = _summed(found, list(result))
-    cost = one.cost + other.cost + len(found)
-    for form in (one, other):
-        if is_einsum(form.shown):
-            cost -= len(form.shown.arguments) - 1
-    return Form(cost, marks, shown)
+        shown: Any = form.shown
+        if is_einsum(shown):
+            operands, made = _operands(shown)
+            labels = dict(zip(made, layout, strict=True))
+            found += [(x, [labels.get(y, (form is one, y)) for y in at]) for x, at in operands]
+            cost += form.cost - len(operands)
+            marks += form.marks - 4
+        else:
+            found.append((shown, list(layout)))
+            cost += form.cost
+            marks += form.marks + 2 * (type(shown) is not Name)
+    return Form(cost + len(found), marks, _summed(found, list(result)))
 
 
 def totalled(form: Form, kept: Sequence[int]) -> Form:

@@ -190,8 +190,11 @@ def is_condition(shown: Any) -> bool:
 
 def is_counted(shown: Any) -> bool:
     """Whether something holds integers, which no matrix is multiplied with."""
-    inner = shown.inner if isinstance(shown, Transposed) else shown
-    return isinstance(inner, Call) and inner.function == "one_hot"
+    if isinstance(shown, Transposed):
+        return is_counted(shown.inner)
+    if isinstance(shown, Call) and shown.function in ("transpose", "permute"):
+        return is_counted(shown.arguments[0])
+    return isinstance(shown, Call) and shown.function == "one_hot"
 
 
 def inverted(form: Form) -> Form | None:

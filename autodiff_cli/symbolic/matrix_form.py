@@ -68,6 +68,7 @@ MOST_STACKED = 8  # elements of a vector that are written one by one
 UNSAID = ("window", "mask", "split")  # what is written only with what it is applied to
 WIDEST = 2  # times as many terms once brackets are multiplied out
 MOST_TOGETHER = 7  # factors with axes of one product
+MOST_AXES = 8
 
 
 Sizes = dict[Any, int]  # of labels
@@ -90,7 +91,6 @@ class Printer(AtomPrinter):
         self.known: dict[Sum, Form] = {}
         self.products: dict[tuple[Product, Shape], Forms] = {}
         self.forms: dict[Sum, Form] = {}
-        self.wide = False  # whether a product has more than two axes
 
     def _products(self, sum_: Sum) -> tuple[tuple[Product, float], ...]:
         """A sum as the one product that it is; of several terms where all have a number."""
@@ -347,16 +347,18 @@ class Printer(AtomPrinter):
         return found
 
     def _together(self, factors: list[Factor], free: set[Any]) -> Forms:
-        """The ways to write a product; by sums over axes with names where there are more than two,
-        or where there is no other."""
-        self.wide = max(len(free), *(len(f.at) for f in factors)) > 2
-        found = self._paired(factors, free)
-        if not found and not self.wide:
-            self.wide = True
-            found = self._paired(factors, free)
-        return found
+        """The ways to write a product: with as few axes as it has, or with more where there are
+        none."""
+        kinds = [self.algebra.atoms[f.atom].kind for f in factors]
+        own = [len(f.at) for f, kind in zip(factors, kinds, strict=True) if kind != "split"]
+        for limit in (max(2, len(free), *own), MOST_AXES):
+            found = self._paired(factors, free, limit)
+            if found:
+                return found
+        return {}
 
-    def _paired(self, factors: list[Factor], free: set[Any]) -> Forms:
+    def _paired(self, factors: list[Factor], free: set[Any], limit: int) -> Forms:
+        """By parts that have no more axes than a limit."""
         for position, factor in enumerate(factors):
             if self.algebra.atoms[factor.atom].kind == "delta":
                 first, second = factor.at
@@ -392,9 +394,12 @@ class Printer(AtomPrinter):
                     if part.bit_count() == 1:
                         factor = factors[part.bit_length() - 1]
                         parts = moved(self, factor, table[other], outside, sizes)
+                        parts = {x: form for x, form in parts.items() if len(x[0]) <= limit}
                         self._all_closed(parts, outside, sizes, forms)
                     if part & (1 << inside[0]):
                         self._joined(table[part], table[other], outside, sizes, forms)
+                        if limit > 2:
+                            self._einsum(table[part], table[other], outside, limit, forms)
                     part = (part - 1) & subset
             self._turned(forms, most)
         return table[-1]
@@ -451,8 +456,8 @@ class Printer(AtomPrinter):
             add(forms, layout, below, form)
             return
         if is_einsum(form.shown):
-            kept = [i for i, label in enumerate(layout) if label not in closing]
-            add(forms, tuple(layout[i] for i in kept), False, totalled(form, kept))
+            open_ = [i for i, label in enumerate(layout) if label not in closing]
+            add(forms, tuple(layout[i] for i in open_), False, totalled(form, open_))
             return
         if below:
             form = infix("div", Form(0, 0, Number(1)), form)
@@ -494,8 +499,6 @@ class Printer(AtomPrinter):
     ) -> None:
         """The ways to write a product of two parts."""
         self.algebra.work += 1
-        if self.wide:
-            self._einsum(left, right, outside, forms)
         for (one, below), a in left.items():
             for (other, under), b in right.items():
                 labels = {x for x in (*one, *other) if is_label(x)}
@@ -524,18 +527,21 @@ class Printer(AtomPrinter):
                     form, is_below = divided(*((b, a) if below else (a, b))), False
                 self._closed(form, layout, is_below, closing, sizes, forms)
 
-    def _einsum(self, left: Forms, right: Forms, outside: set[Any], forms: Forms) -> None:
+    def _einsum(
+        self, left: Forms, right: Forms, outside: set[Any], limit: int, forms: Forms
+    ) -> None:
         """A sum of products with more than two axes."""
         sides = [
             min(whole, key=lambda found: price(found[0]))
             for part in (left, right)
             if (whole := [(form, layout) for (layout, below), form in part.items()
-                          if not below and None not in layout and not is_condition(form.shown)])
+                          if not below and None not in layout
+                       and not is_condition(form.shown) and not is_counted(form.shown)])
         ]  # fmt: skip
         if len(sides) == 2:
             (a, one), (b, other) = sides
             result = sorted({*one, *other} & outside, key=lambda x: (is_summed(x), label_key(x)))
-            if max(len(one), len(other), len(result)) > 2:
+            if 2 < max(len(one), len(other), len(result)) <= limit:
                 made = tuple(result)
                 add(forms, made, False, einsum(a, one, b, other, made))
 

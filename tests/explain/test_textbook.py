@@ -81,7 +81,9 @@ def typeset(latex: str) -> None:
 
 
 def cost_of(text: str) -> int:
-    """The operators, calls and subscripts of a formula; a minus before a number is a part of it."""
+    """The operators, calls and subscripts of a formula; a minus before a number is a part of it, and
+    a sum of products with letters is as many as it has factors."""
+    text = re.sub(r"'([^']*)'", lambda found: "+" * found[1].count(","), text)
     return len(OPERATORS.findall(re.sub(r"(^|[(\[,*]\s*)-(?=\d)", r"\1", text)))
 
 
@@ -418,7 +420,7 @@ w = tensor([[0.3, -0.4], [0.1, 0.6]], requires_grad=True)
         ("(q @ transpose(k, 1, 2))**2", "k", "k @ transpose(q, 1, 2) @ q", r"k q^{\top} q"),
         ("(softmax(q @ transpose(k, 1, 2), 2) @ v)**2", "v", "transpose(p, 1, 2) @ (p @ v)",
          r"p^{\top} p v"),
-        ("einsum('bij,jk->bik', q, w)**2", "w", "sum(transpose(q, 1, 2) @ (q @ w), 0)", None),
+        ("einsum('bij,jk->bik', q, w)**2", "w", "einsum('ijk,ijl->kl', q, q @ w)", None),
     ],
 )  # fmt: skip
 def test_products_of_batches(loss: str, wrt: str, text: str, latex: str | None) -> None:
