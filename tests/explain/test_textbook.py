@@ -81,8 +81,8 @@ def typeset(latex: str) -> None:
 
 
 def cost_of(text: str) -> int:
-    """The operators, calls and subscripts of a formula; a minus before a number is a part of it, and
-    a sum of products with letters is as many as it has factors."""
+    """The operators, calls and subscripts of a formula; a minus before a number is a part of it, a
+    sum of products with letters is as many as it has factors."""
     text = re.sub(r"'([^']*)'", lambda found: "+" * found[1].count(","), text)
     return len(OPERATORS.findall(re.sub(r"(^|[(\[,*]\s*)-(?=\d)", r"\1", text)))
 
