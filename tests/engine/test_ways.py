@@ -16,6 +16,7 @@ import pytest
 
 from autodiff_cli.engine import blas
 from autodiff_cli.engine import evaluate as engine
+from autodiff_cli.engine.fused.tiles import Tiled
 from autodiff_cli.engine.plan import plan_memory_budget, resident_plan, rotating_buffers, schedule
 from autodiff_cli.engine.plan.describe import GroupPlan, KernelPlan, Piece
 from autodiff_cli.engine.threads import WORKERS
@@ -54,8 +55,11 @@ def fixed_text(fixed: resident_plan.Fixed) -> str:
 
 
 def kernel_name(step: Any) -> str:
-    """What a step of a plan runs: a group, or a kernel and whether it is one of threads."""
+    """What a step of a plan runs: a group in tiles on threads, or a kernel and whether it is one of
+    threads."""
     kernel = getattr(step, "kernel", None)
+    if isinstance(step, Tiled):
+        return f"group {step.rows}/{step.tiles}/{step.threads()}"
     return "group" if kernel is None else f"{step.name}:{getattr(kernel, '__qualname__', '')}"
 
 
@@ -152,6 +156,14 @@ LONGER = {
     "w = torch.linspace(-1, 1, 500000, dtype=torch.float64).reshape(500, 1000).requires_grad_()\n"
     "x = torch.linspace(2, 3, 1000, dtype=torch.float64)\n"
     "loss = ((1 - torch.sigmoid(w * x + 0.5)) ** 2).sum()\nloss.backward()\n",
+    **{f"a neuron of {rows} rows": f"w = linspace(-1, 1, {rows}000).reshape({rows}, 1000)\n"
+       "w = w.requires_grad_(); loss = sum((1 - sigmoid(w * 3 + 0.5)) ** 2)\n"
+       for rows in (100, 150, 200, 300)},
+    "groups beside each other": "x = linspace(-1, 1, 60000).reshape(300, 200).requires_grad_()\n"
+    "y = linspace(1, 2, 60000).reshape(300, 200).requires_grad_()\na = exp(x) * 2\n"
+    "b = sin(cumsum(a * x, 0)) / 3\nc = cos(cumsum(b * b, 1)) + 1\nd = a * c\n"
+    "g = tanh(y) - 1\nh = cos(cumsum(g * y, 0)) * 3\nk = a * h + d * sin(cumsum(h * 2, 1))\n"
+    "loss = mean((k - a) ** 2 + (g * b).sum(0))\n",
     "products": "X = const(ones(256, 512)); W = ones(512, 512).requires_grad_()\n"
     "V = ones(512, 10).requires_grad_(); h = relu(X @ W); loss = mean((h @ V) ** 2)\n",
     "small": "A = [[1, 2], [3, 4]]\nB = [[5, 6], [7, 8]]\nloss = sum((A + B) * A)\n",
