@@ -242,18 +242,15 @@ class FileCheck:
     # -- expectations ---------------------------------------------------------------------------
 
     def _line_of(self, wish: Expectation) -> int:
-        """The line where the statement of an expectation ends; 0 for a named one."""
+        """The line where the statement of an expectation ends; 0 for a named one, or for none."""
         if wish.name:
             return 0
         if not wish.alone:
             return wish.line
-        line = wish.line - 1
-        while line > 0:
-            text = self.source.line(line).strip()
-            if text and not text.startswith("#"):
+        for line in reversed(range(wish.line)):
+            if line and self.source.line(line).strip().partition("#")[0]:
                 return line
-            line -= 1
-        return -1
+        return 0
 
     def _expectations(self) -> None:
         edits: list[tuple[int, int, str]] = []
