@@ -51,6 +51,13 @@ def test_arrays_that_differ(request: pytest.FixtureRequest) -> None:
     recorded(request, ["\n".join(found[at::51]) for at in range(51)])
 
 
+def test_of_equal_differences_the_first_are_shown() -> None:
+    for n in (3, 40, 1000):
+        _, largest, rows = differs(np.zeros(n), np.ones(n))
+        assert largest == 1.0
+        assert [row[0] for row in rows] == ["[0]", "[1]", "[2]"]
+
+
 @pytest.mark.parametrize("name", TOLERANCE)
 def test_the_tolerance_of_each_dtype(name: str) -> None:
     """Half of what is allowed beside a large and a small number is equal, twice as much is not."""

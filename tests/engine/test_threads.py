@@ -238,3 +238,12 @@ def test_threads_of_the_user(rows: int) -> None:
     for thread in team:
         thread.join()
     assert not wrong
+
+
+def test_processors_that_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {3, 1}, raising=False)
+    assert (available(), Workers().count()) == ([1, 3], 2)
+    monkeypatch.delattr(os, "sched_getaffinity")  # as elsewhere than on Linux
+    for count, places in ((3, [0, 1, 2]), (None, [0])):
+        monkeypatch.setattr(os, "cpu_count", lambda count=count: count)
+        assert available() == places

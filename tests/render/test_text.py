@@ -8,6 +8,18 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from autodiff_cli.checks.model import FileResult, Item
+from autodiff_cli.errors import Diagnostic
+from autodiff_cli.render.checks import (
+    WORDS,
+    check_document,
+    diff_text,
+    durations,
+    failed_line,
+    file_line,
+    step_summary,
+    summary,
+)
 from autodiff_cli.render.heat import scale_of
 from autodiff_cli.render.text import (
     ascii_text,
@@ -196,3 +208,31 @@ def test_numbers_in_every_form(request: pytest.FixtureRequest) -> None:
                 lines = cell_lines(a, look, signs=signs)
                 found += [*lines, *(str(fit_lines(lines, w)) for w in (8, 20, 40)), joined(lines)]
     compare(request, found)
+
+
+def test_lines_of_checks(request: pytest.FixtureRequest) -> None:
+    """Upper case, as times are left out of what is recorded."""
+    wrong = Diagnostic("E605", "another value", None)
+    said = []
+    for name in ("a.expr", "a folder/with a long name/of a program.expr", "日本.py", "b.snap"):
+        for count in (0, 1, 3, 40, 41):
+            items = [
+                Item(name, "grad", "x" * (i % 3), i, WORDS[i * count % 8], wrong, i / 7, "n" * i)
+                for i in range(count)
+            ]
+            result = FileResult(name, items, count / 9)
+            for width in (20, 44, 60, 79, 80, 99, 100, 101, 120):
+                said.append(file_line(result, width, width % 2 == 0))
+                said += [failed_line(item, width) for item in items[:3]]
+            said += durations([result], 2)
+            both = [result, FileResult("z", [], 0.0)]
+            document = check_document(both, 1.23456789, count)
+            document["items"] = document["items"][:2]
+            said += [summary(both, 1.23456, count > 1), step_summary(both), repr(document)]
+    said += [
+        failed_line(Item("a b", "run")),
+        diff_text("p", None, "a\n"),
+        diff_text("p", "b", None),
+    ]
+    said.append(diff_text("p", "".join(f"{i}\n" for i in range(9)), "0\n1\n2\n3\nx\n5\n6\n7\n8\n"))
+    compare(request, ["\n".join(said[at::40]).upper() for at in range(40)], 12)

@@ -151,6 +151,7 @@ HINTS = [
     ("[[1], [2, 3]]", "list of 2"),
     ("[]", "list of 0"),
     ("fact(3)", "6"),
+    ("fact(3)".ljust(2000), "6"),
     ("torch.sin", "the function `sin`"),
 ]
 
@@ -175,7 +176,8 @@ def test_hints_of_what_is_wrong(typing: Any) -> None:
     [
         "", "   ", "x = [1,", "def f(x):", "y = weights; z = 1", "weights.zero_()", "net(weights)",
         "rand(2)", "print(3)", "[i for i in range(10**9)]", "weights.grad", "torch.manual_seed(1)",
-        "while True: pass", "x" * 5000, "y = weights", "y = 3", "torch.nothing(weights)",
+        "while True: pass", "x" * 5000, "fact(3)".ljust(2001), "y = weights", "y = 3",
+        "torch.nothing(weights)",
         "net.weight.sum()", "looped(3)", "pairs['w'].sum()", "(lambda t: t)(weights)",
         "own + 1", "wrapped(weights)", "weights.bernoulli()",
     ],

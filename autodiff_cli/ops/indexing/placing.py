@@ -40,7 +40,7 @@ from ..kernels.rules import zeros
 
 
 def _put_at(x, indices, values, accumulate):
-    out = np.array(x, copy=True, order="C")
+    out = np.array(x, order="C")
     used = [dim for dim, index in enumerate(indices) if index is not None]
     if accumulate and len(used) == 1:
         index, size = indices[used[0]], x.shape[used[0]]
@@ -126,7 +126,7 @@ def _flat_put_shape(input, index, source, accumulate):
 
 
 def _flat_put(x, index, source, accumulate):
-    out = np.array(x, copy=True, order="C")
+    out = np.array(x, order="C")
     flat, places, values = np.reshape(out, -1), np.reshape(index, -1), np.reshape(source, -1)
     if accumulate:
         np.add.at(flat, places, values)
@@ -171,7 +171,7 @@ def _masked_shape(input, mask, source):
 
 def _masked_scattered(x, mask, source):
     shape = np.broadcast_shapes(x.shape, mask.shape)
-    out = np.array(np.broadcast_to(x, shape), copy=True, order="C")
+    out = np.array(np.broadcast_to(x, shape), order="C")
     mask = np.broadcast_to(mask, shape)
     out[mask] = np.reshape(source, -1)[: np.count_nonzero(mask)]
     return out
@@ -216,7 +216,7 @@ def _through(name: str, input: Node, src: Node, key: str, *rest: Any) -> Node:
 
 
 def _scattered_view(x, src, step, name):
-    out = np.array(x, copy=True, order="C")
+    out = np.array(x, order="C")
     op, rest = step
     place = op.kernel(out, *rest)
     place.flags.writeable = True  # NumPy protects diagonals; `out` is ours

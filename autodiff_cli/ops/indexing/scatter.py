@@ -413,7 +413,7 @@ def _index_add_shape(input, dim, index, source, alpha):
 
 
 def _rows_added(x, dim, index, source, alpha):
-    out = np.array(x, copy=True, order="C")
+    out = np.array(x, order="C")
     values = source if alpha == 1 else source * np.asarray(alpha, source.dtype)
     add_slices(out, dim, index, values)
     return out
@@ -453,7 +453,7 @@ def _row_key(out, dim, index):
 
 
 def _rows_written(x, dim, index, value):
-    out = np.array(x, copy=True, order="C")
+    out = np.array(x, order="C")
     rows, key = _row_key(out, dim, index)
     rows[key] = np.reshape(value, np.shape(value) or (1,))
     return out
@@ -539,7 +539,7 @@ def index_fill(input: Tensor, dim: Dim, index: Mask, value: Any):
 
 
 def _rows_reduced(x, dim, index, source, reduce, include_self):
-    out = np.array(x, copy=True, order="C")
+    out = np.array(x, order="C")
     if index.size:
         rows, key = _row_key(out, dim, index)
         _reduced(rows, key, np.reshape(source, source.shape or (1,)), reduce, include_self)

@@ -81,7 +81,7 @@ def _viewed(x, step):
 def _copy_slices(base, value, step):
     """A copy of the base, written through the view of it that NumPy makes."""
     op, rest, index = step
-    out = np.array(base, copy=True, order="C")
+    out = np.array(base, order="C")
     place = op.kernel(out, *rest)
     place = place if index < 0 else place[index]
     if place is out or place.base is out:  # sliding windows cannot be made writeable
