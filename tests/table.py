@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from inspect import Parameter, Signature, signature
 from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
-import pytest
 
 from autodiff_cli.autograd import calls  # noqa: F401  # lists as operands
 from autodiff_cli.autograd.tensor import AccumulateGrad
@@ -19,6 +17,8 @@ from autodiff_cli.graph.registry import OPS, F
 from autodiff_cli.graph.samples import S, T
 from autodiff_cli.graph.state import STATE
 from autodiff_cli.ops import load_all
+
+from .together import together
 
 load_all()
 
@@ -41,29 +41,16 @@ def cases() -> list[Case]:
 
 
 def each_op(rows: Iterable[Any]) -> Callable[[Callable[..., None]], Any]:
-    """Call a test with each of these samples, or rows that begin with one: those of one op are one
-    test of pytest's, which takes longer over a test than most samples do."""
-    of_op: dict[str, list[tuple[Any, ...]]] = {}
-    for row in rows:
-        row = (row,) if isinstance(row, Case) else row
-        of_op.setdefault(row[0].op.key, []).append(row)
+    """Call a test with each of these samples, or rows that begin with one: those of a family of ops
+    are one test."""
 
-    def decorate(test: Callable[..., None]) -> Any:
-        def each(samples: list[tuple[Any, ...]], **given: Any) -> None:
-            for case, *rest in samples:
-                try:
-                    test(case, *rest, **given)
-                except BaseException as error:
-                    error.add_note(" ".join([case.name, *map(str, rest)]))
-                    raise
+    def case(row: Any) -> Case:
+        return row if isinstance(row, Case) else row[0]
 
-        own = list(signature(test).parameters.values())[len(next(iter(of_op.values()))[0]) :]
-        first = Parameter("samples", Parameter.POSITIONAL_OR_KEYWORD)
-        each.__signature__ = Signature([first, *own])  # type: ignore[attr-defined]  # what pytest asks
-        each.__name__, each.__doc__ = test.__name__, test.__doc__
-        return pytest.mark.parametrize("samples", list(of_op.values()), ids=list(of_op))(each)
+    def name(row: Any) -> str:
+        return case(row).name if isinstance(row, Case) else f"{case(row).name} {row[1:]}"
 
-    return decorate
+    return together(rows, name, lambda row: case(row).op.family)
 
 
 def array_of(spec: T, seed: str) -> np.ndarray:

@@ -6,13 +6,14 @@ import pytest
 
 from autodiff_cli.catalogue import ENTRIES, TOPICS, explain_code
 from autodiff_cli.errors import Exit, kinds
+from tests.together import together
 
 
 def test_every_code() -> None:
     assert list(ENTRIES) == list(kinds()) == sorted(kinds())
 
 
-@pytest.mark.parametrize("code", kinds())
+@together(kinds())
 def test_page(code: str) -> None:
     entry = ENTRIES[code]
     assert entry.title and not entry.title.endswith(".")

@@ -23,6 +23,7 @@ from autodiff_cli.cli.streams import Environment
 from autodiff_cli.language.syntax.parser import parse
 from autodiff_cli.repl.loop import Loop
 from autodiff_cli.source import Source
+from tests.together import together
 
 ROOT = Path(__file__).parents[1]
 FILES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -126,7 +127,7 @@ def command_lines() -> list[str]:
     return sorted({re.split(r" {3,}", line)[0] for line in found if not usage.search(line)})
 
 
-@pytest.mark.parametrize("line", command_lines())
+@together(command_lines())
 def test_options_of_a_command_line_exist(line: str) -> None:
     group = make_group()
     for part in re.split(r" && | \| ", line):

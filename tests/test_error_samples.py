@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from autodiff_cli.errors import kinds
 from tests.oracles.error_samples import FOLDER, programs, said
+from tests.together import together
 
 # Codes that are no message of a run: checks, an internal error, and a stop from outside.
 ELSEWHERE = {"E602", "E603", "E604", "E605", "E606", "E607", "E608", "E900", "E508", "E509"}
 
 
-@pytest.mark.parametrize("path", programs(), ids=lambda path: path.stem)
+@together(programs())
 def test_says_what_the_snapshot_says(path: Path) -> None:
     expected = path.with_suffix(".txt").read_text("utf-8")
     assert said(path) == expected
 
 
-@pytest.mark.parametrize("path", programs(), ids=lambda path: path.stem)
+@together(programs())
 def test_form(path: Path) -> None:
     text = path.with_suffix(".txt").read_text("utf-8")
     assert f"[{path.stem[:4]}]: " in text

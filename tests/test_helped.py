@@ -13,6 +13,7 @@ from tests.cli.test_wrong_programs import ADVICE, SLIPS
 from tests.helped import better, names_code
 from tests.oracles import error_samples
 from tests.said import compare
+from tests.together import together
 
 FIXTURES = Path(__file__).parent / "fixtures"
 HELPED = (FIXTURES / "helped_programs.txt").read_text("utf-8").split("=====\n")
@@ -32,7 +33,7 @@ IN_WORDS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("text", HELPED, ids=range(len(HELPED)))
+@together(HELPED)
 def test_the_help_of_a_students_program_helps(text: str) -> None:
     assert better(text)
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.recorded import cases, check
+from tests.together import together
 
 
-@pytest.mark.parametrize("case", cases("transform_pairs"), ids=lambda case: case["id"])
+@together(cases("transform_pairs"), lambda case: case["id"])
 def test_as_pytorch(case: dict[str, Any]) -> None:
     check(case)

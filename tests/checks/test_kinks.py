@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from zlib import crc32
 
 import numpy as np
-import pytest
 
 from autodiff_cli.checks.differences import GraphCheck
 from autodiff_cli.checks.slopes import STEP
@@ -16,6 +15,7 @@ from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.op import constant, value_of
 from autodiff_cli.graph.samples import T, t
 from tests.table import Case, apply, arrays_of, bind, cases, each_op, nodes_of, specs
+from tests.together import together
 
 HALVES = [0.5, -0.5, 1.5, -1.5, 1.0, 0.0]
 PLACES = {
@@ -108,7 +108,7 @@ def _steep(rows: list) -> bool:
 KINKED = {case.op.key: case.op for case in ALL if case.op.kink is not None}
 
 
-@pytest.mark.parametrize("key", KINKED)
+@together(KINKED)
 def test_a_declared_kink_is_reached(key: str) -> None:
     """Somewhere among these points the distance is 0."""
     least = np.inf

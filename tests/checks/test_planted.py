@@ -15,6 +15,7 @@ from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.op import constant
 from autodiff_cli.graph.registry import OPS
 from tests.table import Case, apply, arrays_of, cases, nodes_of, specs
+from tests.together import together
 
 FACTOR = 1.001
 
@@ -64,17 +65,16 @@ for _case in cases():
         SAMPLES.setdefault(_case.op.key, []).append(_case)
 
 
-@pytest.mark.parametrize("key", SAMPLES)
-def test_a_rule_that_is_off_by_a_thousandth_is_found(
-    key: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@together(SAMPLES, group=lambda key: OPS[key].family)
+def test_a_rule_that_is_off_by_a_thousandth_is_found(key: str) -> None:
     op = OPS[key]
     before: Callable[..., Any] = op.vjp_rule
     case = next((c for c in SAMPLES[key] if _right(c)), None)
     if case is None:  # nothing but zeros: there is no factor to see
         return
-    monkeypatch.setattr(op, "vjp_rule", lambda g, out, *args: scaled(before(g, out, *args)))
-    found = [guilty for kind, _, guilty in verdicts(case) if kind == "wrong"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(op, "vjp_rule", lambda g, out, *args: scaled(before(g, out, *args)))
+        found = [guilty for kind, _, guilty in verdicts(case) if kind == "wrong"]
     assert found and set(found) == {key}
 
 

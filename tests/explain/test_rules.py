@@ -20,6 +20,7 @@ from autodiff_cli.source import Source
 from autodiff_cli.symbolic.expression import Infix, Name, expression_of, text
 from autodiff_cli.symbolic.forms import Form, infix, times
 from tests.database import called, load
+from tests.together import together
 
 from .conftest import Explain
 
@@ -35,7 +36,7 @@ def nodes_of(calls: list[dict[str, Any]]) -> Iterator[Node]:
                 yield node
 
 
-@pytest.mark.parametrize("variant", CALLS)
+@together(CALLS)
 def test_the_rule_of_every_op_is_told(variant: str) -> None:
     for node in nodes_of(CALLS[variant]):
         words = rule_of(node, node.op.vjp_rule is None and node.body is not None)
@@ -96,7 +97,7 @@ BY_THE_CHAIN_RULE = frozenset([
 ])  # fmt: skip
 
 
-@pytest.mark.parametrize("variant", CALLS)
+@together(CALLS)
 def test_no_formula_says_what_it_goes_through(variant: str) -> None:
     """What a program cannot call is in no formula."""
     for tensor in (tensor for call in CALLS[variant] for tensor in called(call, [])):

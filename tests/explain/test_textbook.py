@@ -60,6 +60,7 @@ F = tensor([[[1., 0.5, 0.2], [0.3, -0.8, 0.6]], [[0.9, 0.1, 0.4], [0.7, -0.3, 1.
 I = tensor([[[[2., 0.3, -0.1], [0.4, 1.5, 0.2], [0.1, -0.2, 1.8]]]], requires_grad=True)
 O = tensor([[[[0.4, -0.2], [0.1, 0.8]]]], requires_grad=True)
 """
+VALUES = {text.partition(" ")[0]: text for text in re.findall(r"\w+ = .*\n(?: .*\n)*", DATA)}
 CASES = [
     line.split(" | ")
     for line in (FIXTURES / "textbook.txt").read_text().splitlines()
@@ -71,13 +72,29 @@ OPERATORS = re.compile(r"\*\*|[-+*/@<>]|\.T\b|\w+\(|\w\[|\]\[")
 # What mathtext has not.
 LACKING = (r"\texttt", r"\begin{cases}", r"\begin{bmatrix}")
 MATHTEXT = MathTextParser("agg")
+TOKEN = re.compile(r"\\[a-zA-Z]+|\\.|[^\W\d]+|\d[\d.]*|\S")
+COMPILED: set[tuple[str, ...]] = set()
 
 
 def typeset(latex: str) -> None:
-    """Compile a formula by mathtext where it has the commands; it has one sign for both sides of a
+    """Compile a formula by mathtext where it has the commands and any four neighbours, whatever
+    the letters and numbers, that no formula before it had; it has one sign for both sides of a
     norm."""
-    if not any(command in latex for command in LACKING):
+    tokens = ["$", *(_kind(token) for token in TOKEN.findall(latex)), "$"]
+    met = set(zip(*(tokens[i:] for i in range(4)), strict=False)) or {tuple(tokens)}
+    if not met <= COMPILED and not any(command in latex for command in LACKING):
         MATHTEXT.parse(f"${re.sub(r'[lr]Vert', 'Vert', latex)}$")
+        COMPILED.update(met)
+
+
+def _kind(token: str) -> str:
+    return "x" if token[0].isalpha() and token.isascii() else "1" if token[0].isdigit() else token
+
+
+def data(text: str) -> str:
+    """The data that a text names."""
+    names = set(re.findall(r"\w+", text))
+    return "".join(value for name, value in VALUES.items() if name in names)
 
 
 def cost_of(text: str) -> int:
@@ -120,7 +137,8 @@ def shortest(program: str, wrt: str, formula: str, order: int, said: bool) -> No
 
 @pytest.mark.parametrize(("order", "wrt", "loss", "formula"), CASES)
 def test_beside_a_textbook(order: str, wrt: str, loss: str, formula: str) -> None:
-    shortest(f"{DATA}loss = {loss}\n", wrt, formula, int(order), order == "1")
+    program = f"{data(f'{loss} {formula}')}loss = {loss}\n"
+    shortest(program, wrt, formula, int(order), order == "1")
 
 
 @pytest.mark.parametrize(
@@ -196,7 +214,7 @@ def test_problems_of_other_fields(name: str, program: str, wrt: str, formula: st
     ],
 )
 def test_as_a_journal_prints_it(order: int, wrt: str, loss: str, latex: str) -> None:
-    found = derived(f"{DATA}loss = {loss}\n", wrt, order).derivatives
+    found = derived(f"{data(loss)}loss = {loss}\n", wrt, order).derivatives
     assert [d.latex for d in found if d.wrt == wrt] == [latex]
 
 
@@ -264,7 +282,7 @@ def test_names_of_values_and_of_parts() -> None:
     ],
 )  # fmt: skip
 def test_in_the_names_of_values(lines: str, wrt: str, formula: str) -> None:
-    program = DATA + lines.replace("; ", "\n") + "\n"
+    program = data(lines + formula) + lines.replace("; ", "\n") + "\n"
     (d,) = (d for d in derived(program, wrt).derivatives if d.wrt == wrt)
     parts = "".join(f"{name} = {part}\n" for name, part, _ in d.lets)
     text = f"{program}{parts}ours = {d.text}\ntextbook = {formula}\n"
@@ -350,7 +368,8 @@ def test_no_way_to_write_a_derivative_is_wrong(text: str, wrt: str) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "agrees", compared)
-        found = derived(f"{DATA}loss = {text} + 0 * sum(A * B) + 0 * sum(x * z)\n", wrt)
+        loss = f"{text} + 0 * sum(A * B) + 0 * sum(x * z)"
+        found = derived(f"{data(loss)}loss = {loss}\n", wrt)
     assert found.error is None or found.error.code in ("E404", "E505")
     assert all(verdict for _, verdict in seen), seen
 

@@ -14,6 +14,7 @@ from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
 from tests.pace import takes_at_most
 from tests.recorded import cases, check
+from tests.together import together
 
 CASES = [c for c in cases("modules") if not c["id"].startswith("optimizers")]
 
@@ -30,7 +31,7 @@ def test_names_are_those_of_the_files() -> None:
         assert sorted(prelude.names_of(file)) == sorted(listed), file
 
 
-@pytest.mark.parametrize("path", sorted(module_names.PATHS))
+@together(sorted(module_names.PATHS))
 def test_every_name_is_there(path: str) -> None:
     outcome("pass\n")  # a run that met no limit: definitions are made under those of the last
     found = module_names.library_member(path)

@@ -13,6 +13,7 @@ from autodiff_cli.errors import AutodiffError
 from autodiff_cli.language.syntax import tree as s
 from autodiff_cli.language.syntax.parser import is_incomplete, parse, parse_all
 from autodiff_cli.source import Source, Span
+from tests.together import together
 
 from .unparse import same, unparse
 
@@ -184,12 +185,12 @@ def normal_dump(text: str) -> str:
     return ast.dump(module)
 
 
-@pytest.mark.parametrize("text", CORPUS)
+@together(CORPUS)
 def test_python_accepts_the_same_program_with_the_same_meaning(text: str) -> None:
     assert normal_dump(unparse(tree(text))) == normal_dump(text)
 
 
-@pytest.mark.parametrize("text", CORPUS)
+@together(CORPUS)
 def test_unparse_parses_back(text: str) -> None:
     module = tree(text)
     again = tree(unparse(module))
@@ -207,7 +208,7 @@ def names_of_python(text: str) -> list[tuple[str, int, int, int]]:
     return sorted(found)
 
 
-@pytest.mark.parametrize("text", [text for text in CORPUS if "f'" not in text and 'f"' not in text])
+@together(text for text in CORPUS if "f'" not in text and 'f"' not in text)
 def test_names_stand_where_python_sees_them(text: str) -> None:
     text = text.replace("\x0c", "")  # starts a page, and Python counts it as a column
     ours = sorted(
@@ -221,7 +222,7 @@ def test_names_stand_where_python_sees_them(text: str) -> None:
 POSITIONED = [text for text in EXPRESSIONS if "'" not in text]
 
 
-@pytest.mark.parametrize("text", POSITIONED)
+@together(POSITIONED)
 def test_operators_calls_and_constants_span_what_python_says(text: str) -> None:
     pairs = [
         (ast.BinOp, s.BinOp), (ast.UnaryOp, s.UnaryOp), (ast.BoolOp, s.BoolOp),

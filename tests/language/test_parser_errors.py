@@ -10,6 +10,7 @@ from autodiff_cli.language.syntax.lexer import MAX_INDENT
 from autodiff_cli.language.syntax.parser import Machine, parse, parse_all
 from autodiff_cli.session import run
 from autodiff_cli.source import Source
+from tests.together import together
 
 # text, code, line, column, words of the message, words of the help
 CASES = [
@@ -111,7 +112,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "code", "line", "column", "message", "help"), CASES)
+@together(CASES)
 def test_error(text: str, code: str, line: int, column: int, message: str, help: str) -> None:
     with pytest.raises(AutodiffError) as caught:
         parse(Source(text))
@@ -123,7 +124,7 @@ def test_error(text: str, code: str, line: int, column: int, message: str, help:
     assert error.diagnostic.exit_code == Exit.PROGRAM
 
 
-@pytest.mark.parametrize("text", [case[0] for case in CASES])
+@together(case[0] for case in CASES)
 def test_parse_all_begins_with_the_same_error(text: str) -> None:
     module, errors = parse_all(Source(text))
     with pytest.raises(AutodiffError) as caught:

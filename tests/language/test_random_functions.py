@@ -17,6 +17,7 @@ from autodiff_cli.language.runtime import attributes
 from autodiff_cli.language.values.functions import call_value
 from autodiff_cli.session import Options
 from autodiff_cli.source import Source
+from tests.together import together
 
 FIXTURE = json.loads(
     (Path(__file__).parents[1] / "fixtures" / "random_functions.json").read_text("utf-8")
@@ -32,7 +33,7 @@ def printed(program: str) -> str:
     return "".join(pieces)
 
 
-@pytest.mark.parametrize("case", FIXTURE["cases"], ids=lambda case: case["program"].strip()[:60])
+@together(FIXTURE["cases"], lambda case: case["program"])
 def test_as_pytorch(case: dict[str, str]) -> None:
     found = printed(FIXTURE["prelude"] + case["program"] + FIXTURE["ending"])
     assert NUMBER.sub("#", found) == NUMBER.sub("#", case["printed"])

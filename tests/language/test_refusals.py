@@ -19,6 +19,7 @@ from autodiff_cli.session import run
 from autodiff_cli.source import Source
 from tests.oracles.refusals import program
 from tests.oracles.words import LONG, edges, long_texts, slips, told, words, wrong
+from tests.together import together
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "refusals.json"
 WORDS = words()
@@ -26,9 +27,7 @@ WORDS = words()
 NOT_CAUGHT = {"E202", "E203"}
 
 
-@pytest.mark.parametrize(
-    "case", json.loads(FIXTURE.read_text("utf-8")), ids=lambda case: case["source"]
-)
+@together(json.loads(FIXTURE.read_text("utf-8")), lambda case: case["source"])
 def test_refused(case: dict[str, Any]) -> None:
     report = run(Source(program(case["source"]), "refused.py"))
     error = report.error
@@ -44,7 +43,7 @@ def test_refused(case: dict[str, Any]) -> None:
     assert told(report) == WORDS[case["source"]]
 
 
-@pytest.mark.parametrize("text", list(wrong()))
+@together(wrong())
 def test_word_for_word(text: str) -> None:
     assert told(run(Source(text, "wrong.expr"))) == WORDS[text]
 

@@ -7,12 +7,10 @@ fails the test.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -145,26 +143,11 @@ def recording() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session")
-def noted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for what each program reached, which the workers of a parallel run share."""
-    own = tmp_path_factory.getbasetemp()
-    parallel = "PYTEST_XDIST_WORKER" in os.environ
-    folder = own.parent / "surface" if parallel else own / f"surface-{os.getpid()}"
-    folder.mkdir(exist_ok=True)
-    return folder
-
-
 @cache
-def differences(number: int, noted: Path) -> list[str]:
+def differences(number: int) -> list[str]:
     """What a program does otherwise than in PyTorch."""
-    before = set(REACHED.seen)
     with recording():
-        found = list(_differences(FIXTURE, CASES[number]))
-    partial = noted / f"{number}-{os.getpid()}"
-    partial.write_text("\n".join(REACHED.seen - before), "utf-8")
-    partial.rename(noted / str(number))
-    return found
+        return list(_differences(FIXTURE, CASES[number]))
 
 
 def _differences(fixture: dict[str, Any], case: dict[str, Any]) -> Iterator[str]:
@@ -185,16 +168,14 @@ def _differences(fixture: dict[str, Any], case: dict[str, Any]) -> Iterator[str]
 
 
 @pytest.mark.parametrize("number", range(len(CASES)), ids=lambda i: CASES[i]["id"])
-def test_as_pytorch(number: int, noted: Path) -> None:
-    assert not (differing := differences(number, noted)), "\n\n".join(differing[:10])
+def test_as_pytorch(number: int) -> None:
+    assert not (differing := differences(number)), "\n\n".join(differing[:10])
 
 
-def test_every_part_of_the_library_is_reached(noted: Path) -> None:
+def test_every_part_of_the_library_is_reached() -> None:
     """Additions need a program in `tests/oracles/surface/`."""
     for number in range(len(CASES)):
-        if not (noted / str(number)).exists():
-            differences(number, noted)
-        REACHED.seen.update((noted / str(number)).read_text("utf-8").split("\n"))
+        differences(number)
     with recording():
         for name in PRELUDE:
             prelude.define(name)

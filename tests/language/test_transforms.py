@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
+from tests.together import together
 
 FIXTURE = json.loads(
     (Path(__file__).parents[1] / "fixtures" / "transforms.json").read_text("utf-8")
@@ -42,12 +42,12 @@ def check(case: dict[str, Any]) -> None:
         )
 
 
-@pytest.mark.parametrize("case", FIXTURE["cases"], ids=lambda case: case["program"][:60])
+@together(FIXTURE["cases"], lambda case: case["program"])
 def test_as_pytorch(case: dict[str, Any]) -> None:
     check(case)
 
 
-@pytest.mark.parametrize("case", FIXTURE["failing"], ids=lambda case: case["program"][:60])
+@together(FIXTURE["failing"], lambda case: case["program"])
 def test_fails_where_pytorch_fails(case: dict[str, Any]) -> None:
     source = Source(FIXTURE["prelude"] + case["program"] + "\n", "<test>")
     report = run(source, Options(backward=False))

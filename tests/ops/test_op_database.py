@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 
 from autodiff_cli.autograd import gradients
 from autodiff_cli.autograd.tensor import Tensor
@@ -14,6 +13,7 @@ from autodiff_cli.graph.registry import F
 from autodiff_cli.graph.state import STATE
 
 from ..database import SIGN_FREE, array_of, called, load, weights_of
+from ..together import together
 
 DATABASE = load()
 
@@ -66,7 +66,7 @@ def check(call: dict[str, Any]) -> None:
         close(np.array(sums), wanted, 1e-5)
 
 
-@pytest.mark.parametrize("variant", DATABASE)
+@together(DATABASE)
 def test_samples_give_what_pytorch_gives(variant: str) -> None:
     for call in DATABASE[variant]:
         check(call)
