@@ -241,3 +241,27 @@ def test_the_hessian_in_numbers_is_one_matrix(cli):
     assert shown == "diagonal of d2 f  by x, y  (2,)\n  [4, 0]\n"
     shown = cli("hessian", "-e", "x = 3; y = [2]; f = sum(x**2 * y)", "--format", "rich").out
     assert shown.startswith("d2 f  by x, y[0]  (2, 2)\n  [[4, 6],\n   [6, 0]]\n")
+
+
+VECTORS = (
+    "ones", " ones ", "2", "[2]", "[1, 2]", "[[1, 2]]", "[1, [2, 3]]", "[[1, 2], [3, 4]]",
+    "(1, 2, 3)", "[[1, 2, 3]]", "[[[1, 2, 3]]]", "{'x': 2}", "{'x': [1, 2, 3], 'y': 1}", "{}", "x",
+    "[x, 1]", "[]", "[1, 2, 3, 4]", "[[1, 2, 3], 1]", "x * 2", "[True, False]", "None",
+)  # fmt: skip
+VARIABLES = {
+    "a number": "x = 3",
+    "a row": "x = [[1, 2, 3]]",
+    "a vector": "x = [1, 2, 3]",
+    "numbers": "x = 3\ny = 2",
+    "of one element": "x = [3]\ny = 2",
+    "a vector and a number": "x = [1, 2, 3]\ny = 2",
+    "alike": "x = [1, 2]\ny = [3, 4]",
+}
+
+
+@pytest.mark.parametrize("name", VARIABLES)
+def test_vectors_of_every_kind(cli, name: str) -> None:
+    more = " * y" * ("y" in VARIABLES[name])
+    text = f"{VARIABLES[name]}\nloss = sum(x * x * x{more})\n"
+    for vector in VECTORS:
+        assert cli("hessian", "-", "--hvp", vector, stdin=text).code in (0, 3)

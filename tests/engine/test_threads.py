@@ -15,7 +15,7 @@ import autodiff_cli as ad
 import autodiff_cli.engine.evaluate as engine
 from autodiff_cli.autograd import reverse
 from autodiff_cli.autograd.tensor import AccumulateGrad
-from autodiff_cli.engine import threaded_kernels
+from autodiff_cli.engine import blas, threaded_kernels
 from autodiff_cli.engine.threads import WORKERS, Workers, available
 from autodiff_cli.errors import fail
 from autodiff_cli.graph.node import Node
@@ -247,3 +247,18 @@ def test_processors_that_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -
     for count, places in ((3, [0, 1, 2]), (None, [0])):
         monkeypatch.setattr(os, "cpu_count", lambda count=count: count)
         assert available() == places
+
+
+def test_blas_has_its_threads_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blas, "MANAGED", False)
+    libraries = blas._libraries()
+
+    def threads() -> set[int]:
+        return {library.num_threads for library in libraries.lib_controllers}
+
+    with libraries.limit(limits=2):
+        with blas.single():
+            with blas.single():
+                assert threads() == {1}
+            assert threads() == {1}
+        assert threads() == {2}

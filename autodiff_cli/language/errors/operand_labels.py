@@ -269,7 +269,7 @@ def placed_call(
             if isinstance(value, Tensor) and not isinstance(part, syntax.Starred)
         ]
         if owner is not None and before and error.code[:2] == "E3":
-            labels.insert(0, labelled(tree.func.value, owner, error.code))  # type: ignore[attr-defined]  # a method's
+            labels = [labelled(tree.func.value, owner, error.code), *labels]  # type: ignore[attr-defined]  # a method's
         error.amend(labels=(*labels[:3], *error.diagnostic.labels))
     from .advice import advise, marked
 
