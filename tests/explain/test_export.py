@@ -263,6 +263,16 @@ STABLE = {
     "sum(log(cosh(z)))": (
         lambda z: (np.abs(z) + np.log1p(np.exp(-2 * np.abs(z))) - np.log(2)).sum(), np.tanh),
     "sum(exp(z) - 1)": (lambda z: np.expm1(z).sum(), np.exp),
+    "sum(-1 + exp(z))": (lambda z: np.expm1(z).sum(), np.exp),
+    "sum(log(exp(z) + exp(2 * z)))": (
+        lambda z: np.logaddexp(z, 2 * z).sum(), lambda z: 1 + expit(z)),
+    "sum(log(exp(z) * exp(-3 * z)))": (lambda z: -2 * z.sum(), lambda z: -2 * np.ones(3)),
+    "sum(log(sqrt(exp(z))))": (lambda z: z.sum() / 2, lambda z: np.ones(3) / 2),
+    "sum(log(1 / exp(z)))": (lambda z: -z.sum(), lambda z: -np.ones(3)),
+    "sum(log(reciprocal(exp(z))))": (lambda z: -z.sum(), lambda z: -np.ones(3)),
+    "sum(reciprocal(1 + exp(-z)))": (
+        lambda z: expit(z).sum(), lambda z: expit(z) * expit(-z)),
+    "log(sum(exp(z[1])))": (lambda z: z[1], lambda z: np.eye(3)[1]),
     "sqrt(z[0] ** 2 + z[2] * z[2])": (
         lambda z: np.hypot(z[0], z[2]),
         lambda z: np.array([z[0], 0, z[2]]) / np.hypot(z[0], z[2])),
@@ -276,7 +286,7 @@ STABLE = {
 def test_what_overflows_is_written_in_stable_functions(loss: str) -> None:
     names = result_of(exported(f"z = [0.5, -1.5, 2]; loss = {loss}", name="a.expr").code)
     value, slope = STABLE[loss]
-    far = {"exp(z) - 1": 1e-300, "sqrt": 1e200, "z * z": 1e-6, "det": 1e130}
+    far = {"exp(z) - 1": 1e-300, "-1 + exp(z)": 1e-300, "sqrt": 1e200, "z * z": 1e-6, "det": 1e130}
     scale = next((number for word, number in far.items() if word in loss), 1000)
     for z in (np.array([0.5, -1.5, 2.0]), scale * np.array([1.0, -0.999, 1.0015])):
         with np.errstate(all="ignore"):
