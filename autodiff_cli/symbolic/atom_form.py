@@ -82,6 +82,8 @@ class AtomPrinter:
             return Form(0, 0, Name(self.named_atoms[number], atom.shape))
         if atom.kind == "name":
             return Form(0, 0, Name(atom.data, atom.shape))
+        if atom.kind == "array":
+            return Form(0, 0, atom.data)
         if atom.kind in ("move", "triangle"):
             return matrix(number, self)
         if atom.kind == "delta":

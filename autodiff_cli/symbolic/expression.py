@@ -18,6 +18,7 @@ from .strides import MADE, called_as
 
 MAX_DEPTH = 12
 MAX_PARTS = 200
+MOST_LISTED = 16  # numbers that stand in a formula as a list
 
 # key: (sign, priority); a higher one binds tighter
 INFIX = {
@@ -39,6 +40,20 @@ class Name(NamedTuple):
 def written(number: np.generic) -> Any:
     """A number of an array as it was written: 0.1 in single precision is 0.1."""
     return float(str(number)) if isinstance(number, np.floating) else number.item()
+
+
+def listed(numbers: np.ndarray) -> Listed | None:
+    """Numbers as the list, or list of rows, that they are written as; None of many or of others."""
+    if not 0 < numbers.size <= MOST_LISTED or numbers.ndim > 2 or not np.isfinite(numbers).all():
+        return None
+    rows = (tuple(map(_number, row)) for row in np.atleast_2d(numbers))
+    found = tuple(map(Listed, rows))
+    return Listed(found) if numbers.ndim == 2 else found[0]
+
+
+def _number(value: np.generic) -> Number:
+    plain = written(value)
+    return Number(int(plain) if plain == int(plain) else plain)
 
 
 PI = Name("pi")  # the number; a variable has a shape
@@ -137,12 +152,9 @@ class _Builder:
             return Left()
         if node.op is CONSTANT:
             value = node.value
-            shown = value.size == 1
-            return (
-                Number(written(value.reshape(-1)[0]))
-                if shown
-                else Name(f"constant{tuple(value.shape)}")
-            )
+            if value.size == 1:
+                return Number(written(value.reshape(-1)[0]))
+            return listed(value) or Name(f"constant{tuple(value.shape)}")
         key = node.op.key
         if is_logdet(node):
             return Call("logdet", (self.build(node.args[2].args[0].args[0], depth + 1),))
@@ -455,7 +467,7 @@ def is_column(shown: Any) -> bool:
 
 # -- text -----------------------------------------------------------------------------------------
 
-_ATOMIC = re.compile(r"[\w.#']+(\([^()]*\)|\[[^\[\]]*\])*|\[.*\]|\([^()]*\)")
+_ATOMIC = re.compile(r"[\w.#']+(\([^()]*\)|\[[^\[\]]*\])*|\[([^\[\]]|\[[^\[\]]*\])*\]|\([^()]*\)")
 
 
 def text(expression: Any, priority: float = 0, tight: bool = False) -> str:

@@ -14,6 +14,7 @@ from .expression import (
     Expression,
     Index,
     Infix,
+    Listed,
     Name,
     Negative,
     Number,
@@ -155,15 +156,14 @@ def turned(form: Form) -> Form:
     shown: Any = form.shown
     if isinstance(shown, Transposed):
         return Form(form.cost - 1, form.marks - 1, shown.inner)
+    if isinstance(shown, Listed):
+        rows = zip(*(row.parts for row in shown.parts), strict=True)
+        return form._replace(shown=Listed(tuple(map(Listed, rows))))
     if isinstance(shown, Call) and shown.function == "outer":
         return form._replace(shown=Call("outer", shown.arguments[::-1]))
     if isinstance(shown, Call) and shown.function in ("diag", "eye"):
         return form
     return Form(form.cost + 1, form.marks + 1, Transposed(shown))
-
-
-def tensor(shown: Expression) -> Expression:
-    return Call("tensor", (shown,)) if isinstance(shown, Number) else shown
 
 
 REDUCTIONS = ("sum", "mean", "logsumexp", "amax", "amin", "prod", "norm")
@@ -172,6 +172,8 @@ REDUCTIONS = ("sum", "mean", "logsumexp", "amax", "amin", "prod", "norm")
 def column(shown: Any) -> Any:
     """A vector that was made of a matrix, as a column of it; None where it was not made so."""
     match shown:
+        case Listed(parts):
+            return Listed(tuple(Listed((part,)) for part in parts))
         case Call(name, (inner, Number(1)), ()) if name in REDUCTIONS:
             return Call(name, (inner, Number(1)), (("keepdim", "True"),))
         case Infix("pow" | "div" | "mul" | "add" | "sub", left, Number()):

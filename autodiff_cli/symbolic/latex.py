@@ -177,10 +177,20 @@ def _shown(expression: Any) -> tuple[str, float]:
         case Transposed(inner):
             return _turned(inner), _POWER
         case Listed(parts):
-            return rf"\left[{', '.join(map(latex, parts))}\right]", ATOM
+            return _array(parts) or rf"\left[{', '.join(map(latex, parts))}\right]", ATOM
         case Call(function, arguments, keywords):
             return _call(function.removeprefix("nn.functional."), arguments, keywords)
     return r"\ldots", ATOM
+
+
+def _array(parts: tuple[Any, ...]) -> str:
+    """A column of numbers, or rows of them; empty where it is none."""
+    apart = [part for row in parts for part in getattr(row, "parts", (row,))]
+    if len(parts) < 2 or any(axes_of(part) != 0 for part in apart):
+        return ""
+    rows = (" & ".join(map(latex, p.parts if isinstance(p, Listed) else (p,))) for p in parts)
+    shown = r" \\ ".join(rows)
+    return rf"\begin{{bmatrix}} {shown} \end{{bmatrix}}"
 
 
 def _raised(base: Any, exponent: str) -> str:
@@ -329,8 +339,10 @@ def _call(
             turned = isinstance(matrix, Transposed)
             ahead = _raised(matrix.inner, r"-\top") if turned else _raised(matrix, "-1")
             return f"{ahead} {_last(right)}", _PRODUCT
-        case "stack", (Listed(parts),) if not any(map(axes_of, parts)):
-            rows = r" \\ ".join(map(latex, parts))
+        case "stack", (Listed(parts),) if _array(parts):
+            return _array(parts), ATOM
+        case "stack", (Listed(parts),) if all(axes_of(part) == 1 for part in parts):
+            rows = r" \\ ".join(map(_turned, parts))
             return rf"\begin{{bmatrix}} {rows} \end{{bmatrix}}", ATOM
         case "outer", (left, right):
             return f"{latex(left, _PRODUCT)} {_turned(right)}", _PRODUCT

@@ -41,12 +41,11 @@ from .forms import (
     price,
     promise,
     shortened,
-    tensor,
     times,
     turned,
     with_number,
 )
-from .lets import cost_of
+from .lets import cost_of, mentioned
 from .places import slice_of
 from .shorter import opened, ways
 from .terms import (
@@ -156,24 +155,26 @@ class Printer(AtomPrinter):
         return best
 
     def _stacked(self, sum_: Sum) -> Form | None:
-        """The derivative with respect to a vector of which places are read: an element each."""
+        """The derivative with respect to what is read by places: an element or a row each."""
         places: dict[int, list[tuple[float, list[Factor]]]] = {}
         for product, value in sum_.terms:
             for position, factor in enumerate(product):
                 if self.algebra.atoms[factor.atom].kind == "delta" and 0 in factor.at:
                     (other,) = [x for x in factor.at if x != 0]
                     if isinstance(other, At):
-                        rest = list(product[:position] + product[position + 1 :])
+                        rest = renamed(product[:position] + product[position + 1 :], {1: 0})
                         places.setdefault(other.place, []).append((value, rest))
                         break
             else:
                 return None
         parts = [
-            self.form(self.algebra.made(places.get(place, []), ()))
+            self.form(self.algebra.made(places.get(place, []), sum_.shape[1:]))
             for place in range(sum_.shape[0])
         ]
-        cost = 1 + sum(part.cost for part in parts)
-        return Form(cost, 0, Call("stack", (Listed(tuple(tensor(part.shown) for part in parts)),)))
+        shown = Listed(tuple(map(_as_listed, (part.shown for part in parts))))
+        if not cost_of(shown) and not mentioned(shown):
+            return Form(0, 0, shown)
+        return Form(1 + sum(part.cost for part in parts), 0, Call("stack", (shown,)))
 
     def _behind(self, sum_: Sum) -> Form | None:
         """Terms that are each a part of one axis, one behind the other."""
@@ -216,12 +217,16 @@ class Printer(AtomPrinter):
         return Form(form.cost + 1, form.marks, Index(form.shown, ", ".join(["None"] * len(ahead))))
 
     def _added(self, sum_: Sum) -> Form:
-        few = len(sum_.shape) == 1 and 1 < sum_.shape[0] <= MOST_STACKED
         want: Layout = tuple(None if s == 1 else axis for axis, s in enumerate(sum_.shape))
-        found = (self._stacked(sum_) if few else None) or self._switched(sum_, want)
-        found = found or self._behind(sum_)
-        if found is not None:
-            return found
+        few = 0 < len(want) <= 2 and None not in want and max(sum_.shape) <= MOST_STACKED
+        stacked = self._stacked(sum_) if few else None
+        if stacked is not None and len(want) == 1:
+            return stacked
+        found = self._switched(sum_, want) or self._behind(sum_) or self._terms(sum_, want)
+        return found if stacked is None else min(found, stacked, key=price)
+
+    def _terms(self, sum_: Sum, want: Layout) -> Form:
+        """Terms added up."""
         terms = []
         met: set[Label] = set()
         for product, value in sum_.terms:
@@ -617,6 +622,14 @@ def _arranged(forms: list[tuple[Form, Layout]], want: Layout) -> Iterator[tuple[
         found = arranged(form, layout, known)
         if found is not None:
             yield found, known
+
+
+def _as_listed(row: Any) -> Any:
+    """A row within a stack."""
+    match row:
+        case Call("stack", (listed,)):
+            return listed
+    return row
 
 
 def printed(printer: Printer, sum_: Sum) -> Expression:

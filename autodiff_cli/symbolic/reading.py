@@ -21,7 +21,7 @@ from ..graph.op import CONSTANT, LEAF, value_of
 from ..graph.walk import bottom_up
 from .algebra import Algebra
 from .axes import AXES, Grouped, joined, total
-from .expression import NO_MASKS, Masks, is_logdet, mask_of, written
+from .expression import NO_MASKS, Masks, is_logdet, listed, mask_of, written
 from .losses import LOSSES, none_ignored
 from .masks import count as picked_count
 from .masks import lifted, lowered
@@ -96,7 +96,10 @@ class Reader:
             flat = value_of(node).reshape(-1)
             if flat.size and (flat == flat[0]).all():
                 return self.algebra.number(_exact(flat[0]), node.shape)
-            raise NoFormula(node)
+            numbers = listed(value_of(node)) if node.op is CONSTANT else None
+            if numbers is None:
+                raise NoFormula(node)
+            return self.algebra.of_atom(self.algebra.atom("array", numbers, (), node.shape))
         read = READERS.get(node.op.key)
         if read is not None:
             return read(self, node, *node.args)

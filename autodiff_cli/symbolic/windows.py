@@ -264,6 +264,8 @@ def moved(
             continue
         ends = factor.at[:-1], factor.at[-1:]
         for back, (to, source) in enumerate((ends, ends[::-1])):
+            if not source:
+                continue
             axis = layout.index(source[0]) if source[0] in layout else len(layout)
             end = axis + len(source)
             if layout[axis:end] != source or not outside.isdisjoint(source):
