@@ -1,0 +1,59 @@
+"""Sums of few floats have PyTorch's last bit: `python -m tests.oracles.sums` records it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from zlib import crc32
+
+import numpy as np
+import pytest
+
+import autodiff_cli.engine.evaluate
+from autodiff_cli.graph.op import constant, value_of
+from autodiff_cli.graph.registry import F
+from autodiff_cli.ops import load_all
+from autodiff_cli.ops.kernels.pytorch_sum_order import small_sum
+
+assert autodiff_cli.engine.evaluate  # computes
+load_all()
+
+FIXTURE = Path(__file__).parents[1] / "fixtures" / "sums.json"
+LONG = (1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 255, 256, 257, 300)
+
+
+def places() -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Shapes, and what of them is summed."""
+    for n in (*LONG, 1000, 4100, 5000, 32767, 32768, 40000):
+        yield (n,), (0,)
+    for rows in (1, 2, 3, 5, 17, 40, 300):
+        for n in (*LONG[:15], 64, 70, 100):
+            yield from (((rows, n), dims) for dims in ((0,), (1,), (0, 1)))
+    for shape in ((2, 5, 7), (3, 17, 9), (16, 4, 33), (17, 3, 8), (1, 40, 70), (4, 1, 65)):
+        for dims in ((0,), (1,), (2,), (0, 1), (1, 2), (0, 2), (0, 1, 2)):
+            yield shape, dims
+
+
+def numbers(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """The same everywhere: quotients are rounded once."""
+    return ((np.arange(np.prod(shape)) * 7919 % 10007) / 997 - 5).astype(dtype).reshape(shape)
+
+
+def digest(result: np.ndarray) -> int:
+    return crc32(np.ascontiguousarray(result).tobytes())
+
+
+def sums(dtype: str) -> Iterator[tuple[str, int]]:
+    """Those that are not NumPy's."""
+    for shape, dims in places():
+        x = numbers(shape, dtype)
+        if small_sum(x, dims) is not None:
+            yield f"{shape} {dims}", digest(value_of(F.sum(constant(x), dims)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_are_those_of_pytorch(dtype: str) -> None:
+    ours = dict(sums(dtype))
+    theirs = json.loads(FIXTURE.read_text("utf-8"))[dtype]
+    assert ours == theirs
