@@ -272,9 +272,8 @@ def _summary_difference(summary: dict[str, str], array: np.ndarray, dtype: str) 
 def _diagnostic(snapshot: Snapshot, name: str, text: str, code: str = "E604") -> Diagnostic:
     text_of, number = snapshot.source.text, 1
     for begin in (f"\n{name} ", f"\n#: {name} "):
-        at = text_of.find(begin)
-        if at >= 0:
-            number = snapshot.source.position(at + 1)[0]
+        if begin in text_of:
+            number = snapshot.source.position(text_of.index(begin) + 1)[0]
     subject = "the graph" if name == "#: chain" else f"`{name}`"
     helps = "the value belongs to nothing; `--update` writes the snapshot anew"
     return fail(

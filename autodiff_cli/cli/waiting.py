@@ -62,7 +62,6 @@ class Sign:
             self.over.set()
             if self.shown:
                 self._write("\r\x1b[K")
-                self.shown = False
 
 
 @contextmanager

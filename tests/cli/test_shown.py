@@ -131,6 +131,12 @@ SHOWN = [
     for j, name in enumerate(PROGRAMS)
     if (i + j) % 4 == 0
 ]
+HOOKED = ("cuts", "own function", "twice", "pieces", "asserted", "warned")
+SHOWN += [
+    pytest.param(command, name, 90, True, id=f"{command}-{name}")
+    for command in ("report -o all.html", "explain --latex --all", "explain --markdown --all")
+    for name in HOOKED
+]
 
 
 @pytest.mark.parametrize(("command", "name", "width", "colors"), SHOWN)

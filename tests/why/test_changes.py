@@ -8,9 +8,11 @@ from difflib import unified_diff
 
 import pytest
 
+from autodiff_cli.render.explanations.why import changes
 from autodiff_cli.source import Source, Span
 from autodiff_cli.why import finite, reconnect, slopes
 from autodiff_cli.why.edits import Text
+from autodiff_cli.why.model import Answer
 from tests.said import compare
 
 REPAIRS: list[Callable[[Text, Span | None, str], Iterator[str]]] = [
@@ -72,6 +74,14 @@ PROGRAMS = {
 }  # fmt: skip
 
 
+MANY = "".join(f"x{i} = {i}\n" for i in range(12))
+TEXTS = (
+    "", "a = 1\n", "a = 2", "a = 1\nb = 2\nc = 3\n", "a = 1\nc = 3\n", "b = 2\n\nc = 3\na = 1\n",
+    MANY, MANY.replace("x3 = 3\nx4 = 4\nx5 = 5\n", "y = 1\nz = 2\n"), MANY.replace("x9 = 9\n", ""),
+    MANY.replace("x10", "w\tw"), MANY + "x12 = 12\n", MANY[:-6].replace("x0", "x1\nx2"),
+)  # fmt: skip
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_changes_that_are_tried(name: str, request: pytest.FixtureRequest) -> None:
     source = Source(PROGRAMS[name], "program.expr")
@@ -87,3 +97,12 @@ def test_changes_that_are_tried(name: str, request: pytest.FixtureRequest) -> No
                     lines += [f"{source.text[start:end]!r}", *list(diff)[2:]]
         found.append("\n".join([repair.__name__, *lines]))
     compare(request, found)
+
+
+@pytest.mark.parametrize("before", TEXTS)
+def test_repairs_are_shown_by_line(before: str, request: pytest.FixtureRequest) -> None:
+    found = []
+    for after in (None, *TEXTS):
+        answer = Answer("x", "zero", "cut", 1, "message", after)
+        found.append("\n".join(changes(answer, Source(before, "p.py"))))
+    compare(request, found, 5)

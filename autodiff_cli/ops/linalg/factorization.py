@@ -517,7 +517,7 @@ def linalg_lu_solve(
     system_shape("linalg.lu_solve", LU, B, left)
     require_pivots("linalg.lu_solve", LU, pivots)
     right = B if left else transposed(B)
-    P = F.lu_permutation(pivots, LU.shape[-1], LU.dtype)
+    P = F.lu_permutation(pivots, pivots.shape[-1], LU.dtype)
     if adjoint == left:
         inner = F.solve_triangular(transposed(LU), right, upper=False)
         found = P @ F.solve_triangular(transposed(LU), inner, upper=True, unitriangular=True)

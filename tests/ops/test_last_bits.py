@@ -1,4 +1,4 @@
-"""Sums of few floats have PyTorch's last bit: `python -m tests.oracles.sums` records it."""
+"""Sums of few floats and ranges have PyTorch's last bit: `python -m tests.oracles.last_bits`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 from zlib import crc32
 
 import numpy as np
-import pytest
 
 import autodiff_cli.engine.evaluate
 from autodiff_cli.graph.op import constant, value_of
@@ -19,7 +18,7 @@ from autodiff_cli.ops.kernels.pytorch_sum_order import small_sum
 assert autodiff_cli.engine.evaluate  # computes
 load_all()
 
-FIXTURE = Path(__file__).parents[1] / "fixtures" / "sums.json"
+FIXTURE = Path(__file__).parents[1] / "fixtures" / "last_bits.json"
 LONG = (1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 255, 256, 257, 300)
 
 
@@ -52,8 +51,31 @@ def sums(dtype: str) -> Iterator[tuple[str, int]]:
             yield f"{shape} {dims}", digest(value_of(F.sum(constant(x), dims)))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_sums_are_those_of_pytorch(dtype: str) -> None:
-    ours = dict(sums(dtype))
-    theirs = json.loads(FIXTURE.read_text("utf-8"))[dtype]
-    assert ours == theirs
+RANGES = [
+    (start, end, step)
+    for start in (0.0, 1.0, -3.7, 0.1)
+    for end in (0.0, 0.9, 5.0, -10.3, 40.05)
+    for step in (1.0, 0.1, -0.3, 0.7, 2.5, 1 / 3)
+    if (end - start) * step >= 0
+]
+SPACED = [(start, end, n) for start, end, _ in RANGES[::3] for n in (1, 2, 3, 8, 17, 50)]
+
+
+def ranges(dtype: str) -> Iterator[tuple[str, int]]:
+    kind = np.dtype(dtype)
+    for given in RANGES:
+        yield f"arange {given}", digest(value_of(F.arange(*given, dtype=kind)))
+    for given in SPACED:
+        yield f"linspace {given}", digest(value_of(F.linspace(*given, dtype=kind)))
+
+
+def test_sums_are_those_of_pytorch() -> None:
+    theirs = json.loads(FIXTURE.read_text("utf-8"))
+    for dtype in ("float32", "float64"):
+        assert dict(sums(dtype)) == theirs[dtype]
+
+
+def test_ranges_are_those_of_pytorch() -> None:
+    theirs = json.loads(FIXTURE.read_text("utf-8"))["ranges"]
+    for dtype, known in theirs.items():
+        assert dict(ranges(dtype)) == known
