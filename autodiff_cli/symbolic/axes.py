@@ -8,8 +8,10 @@ zeros and ones, with the axes (whole, parts...), and so is what it joined where 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, pairwise
 from math import prod
+from operator import mul
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..graph.node import Node, Shape
@@ -87,28 +89,62 @@ def view(reader: Reader, node: Node, inner: Node, *args: Any) -> Sum | Grouped:
         ):
             source_is_short = prod(before) < prod(after)
             (old if source_is_short else new).append((left if source_is_short else wanted).pop(0))
-        if len(new) == 1:
-            groups[new[0]] = tuple(range(len(sizes), len(sizes) + len(old)))
-            for part, axis in zip(old, groups[new[0]], strict=True):
-                at[part] = axis
-            sizes += before
-            continue
-        for part in old:
-            at[part] = algebra.fresh()
-        whole = at[old[0]]
-        if len(old) > 1:
+        parts = _refined(before, after)
+        inside: list[Label] = [len(sizes) + i for i in range(len(parts or after))]
+        if parts is None:  # by way of the whole
             whole = algebra.fresh()
+            operands.append((_split(algebra, after), (whole, *inside)))
+            for part in old:
+                at[part] = algebra.fresh()
             operands.append((_split(algebra, before), (whole, *(at[part] for part in old))))
-        for axis in new:
-            groups[axis] = (len(sizes),)
-            sizes.append(node.shape[axis])
-        ends = range(len(sizes) - len(new), len(sizes))
-        operands.append((_split(algebra, sizes[ends[0] :]), (whole, *ends)))
+            parts = after
+        else:
+            for part, found in zip(old, _shares(before, parts), strict=True):
+                own = [inside[i] for i in found]
+                at[part] = own[0]
+                if len(own) > 1:
+                    at[part] = algebra.fresh()
+                    split = _split(algebra, [parts[i] for i in found])
+                    operands.append((split, (at[part], *own)))
+        for axis, found in zip(new, _shares(after, parts), strict=True):
+            groups[axis] = tuple(len(sizes) + i for i in found)
+        sizes += parts
     if operands:
         sum_ = algebra.einsum([*operands, (source.sum, tuple(at))], tuple(sizes))
     else:
         sum_ = algebra.moved(source.sum, tuple(at), tuple(sizes))
     return _plain(reader, Grouped(sum_, tuple(groups)), node.shape)
+
+
+def _refined(one: Sequence[int], other: Sequence[int]) -> list[int] | None:
+    """Sizes of parts of which both the axes of these sizes and of those are made."""
+    ends = sorted({*accumulate(one, mul), *accumulate(other, mul)})
+    steps = list(pairwise([1, *ends]))
+    return None if any(b % a for a, b in steps) else [b // a for a, b in steps]
+
+
+def _shares(axes: Sequence[int], parts: Sequence[int]) -> Iterator[list[int]]:
+    """Which parts each axis is made of."""
+    left = list(range(len(parts)))
+    for size in axes:
+        found = [left.pop(0)]
+        while prod(parts[i] for i in found) < size:
+            found.append(left.pop(0))
+        yield found
+
+
+def repeated(reader: Reader, node: Node, inner: Node, repeats: tuple[int, ...]) -> Sum:
+    """What is written out several times along an axis: the same for each time."""
+    algebra = reader.algebra
+    ahead = node.ndim - inner.ndim
+    at: list[Label] = [None if n == 1 else i for i, n in enumerate(inner.shape, ahead)]
+    operands: list[tuple[Sum, tuple[Label, ...]]] = []
+    for i, size in enumerate(inner.shape):
+        if size != 1 and repeats[ahead + i] != 1:
+            at[i] = algebra.fresh()
+            split = _split(algebra, [repeats[ahead + i], size])
+            operands.append((split, (ahead + i, algebra.fresh(), at[i])))
+    return algebra.einsum([*operands, (reader.of(inner), tuple(at))], node.shape)
 
 
 def permute(reader: Reader, node: Node, inner: Node, dims: tuple[int, ...]) -> Sum | Grouped:
@@ -210,29 +246,27 @@ def total(reader: Reader, inner: Node) -> Sum:
 
 def without_splits(algebra: Algebra, factors: list[Factor]) -> tuple[float, list[Factor]] | None:
     """The first array that splits an axis and disappears: what it splits, or makes of all parts, is
-    summed, or made whole or split again. None where there is none."""
+    met nowhere else, or it is there twice. None where there is none."""
     splits = [f for f in factors if algebra.atoms[f.atom].kind == "split"]
-    for one in splits:
+    for position, one in enumerate(splits):
         rest = [f for f in factors if f is not one]
         sizes = algebra.atoms[one.atom].shape
         used = Counter(label for f in factors for label in f.at)
         for same, apart in ((slice(0, 1), slice(1, None)), (slice(1, None), slice(0, 1))):
-            if not all(map(is_summed, one.at[same])):
-                continue
-            if all(used[x] == 1 for x in one.at[same]):
+            if all(map(is_summed, one.at[same])) and all(used[x] == 1 for x in one.at[same]):
                 gone = zip(one.at[apart], sizes[apart], strict=True)
                 return float(prod(n for x, n in gone if is_summed(x) and used[x] == 1)), rest
-            for other in splits:
-                twice = other is not one and (other.atom, other.at[same]) == (
-                    one.atom,
-                    one.at[same],
-                )
-                if twice and all(used[x] == 2 for x in one.at[same]):
-                    rest.remove(other)
-                    ends = zip(one.at[apart], other.at[apart], sizes[apart], strict=True)
-                    return 1.0, rest + [
-                        Factor(algebra.atom("delta", None, (), (n, n)), (a, b)) for a, b, n in ends
+            for other in splits[:position]:
+                if (other.atom, other.at[same]) != (one.atom, one.at[same]):
+                    continue
+                ends = list(zip(one.at[apart], other.at[apart], sizes[apart], strict=True))
+                if all(is_summed(a) or is_summed(b) or a == b for a, b, _ in ends):
+                    deltas = [
+                        Factor(algebra.atom("delta", None, (), (n, n)), (a, b))
+                        for a, b, n in ends
+                        if a != b
                     ]
+                    return 1.0, rest + deltas
     return None
 
 
@@ -243,12 +277,24 @@ def arranged(form: Form, layout: Layout, want: Layout) -> Form | None:
     """With the axes of a layout in the wanted order, among others of one element; None where one of
     them is not wanted."""
     order = [layout.index(x) for x in want if x in layout and x is not None]
-    if None in layout or len(order) < len(layout):
+    if len(order) < len([x for x in layout if x is not None]):
         return None
-    form = permuted(form, order)
-    marks = [":" if x in layout else "None" for x in want]
-    marks = marks[next((i for i, mark in enumerate(marks) if mark == ":"), 0) :]
-    if len(marks) == len(layout):
+    if None in layout and order != sorted(order):
+        return None
+    if None not in layout:
+        form = permuted(form, order)
+    left = list(layout) if None in layout else [layout[i] for i in order]
+    marks = []
+    for x in want:
+        while x is not None and left and left[0] is None:
+            marks.append("0")
+            del left[0]
+        is_there = bool(left) and left[0] == x
+        marks.append(":" if is_there else "None")
+        del left[:is_there]
+    marks += ["0"] * len(left)
+    marks = marks[next((i for i, mark in enumerate(marks) if mark != "None"), 0) :]
+    if set(marks) <= {":"}:
         return form
     shown = Index(form.shown, ", ".join(marks))
     return Form(form.cost + 1, form.marks + len(marks) - len(layout) + 1, shown)
@@ -343,29 +389,46 @@ def resized(factor: Factor, sizes: dict[Any, int], inner: Forms, outside: set[An
     whole, parts = factor.at[:1], factor.at[1:]
     for (before, below), given in inner.items():
         for old, new in ((parts, whole), (whole, parts)):
-            if below or not {*old} <= {*before} or not {*new}.isdisjoint(before):
+            met = tuple(x for x in old if x in before)
+            if not met or not {*new}.isdisjoint(before):
                 continue
             if not outside.isdisjoint(old) or not all(map(is_label, new)):
                 continue
-            at = len([x for x in before[: before.index(old[0])] if x not in old])
-            end, axes = at + len(old), len(before)
-            rest = tuple(x for x in before if x not in old)
-            order = (*rest[:at], *old, *rest[at:])
-            form = given if order == before else arranged(given, before, order)
+            plain = before if met != old else tuple(x for x in before if x is not None)
+            at = len([x for x in plain[: plain.index(met[0])] if x not in met])
+            rest = tuple(x for x in plain if x not in met)
+            order, layout = ((*rest[:at], *x, *rest[at:]) for x in (met, new))
+            form = given if order == plain else arranged(given, before, order)
             if form is None:
                 continue
-            layout = (*rest[:at], *new, *rest[at:])
             shown: Any = form.shown
-            if isinstance(shown, Call) and shown.function in RESIZED:
-                shape = static_text(tuple(sizes.get(x, 1) for x in layout))
-                shown = Call("reshape", (shown.arguments[0], Name(shape)))
+            is_resized = isinstance(shown, Call) and shown.function in RESIZED
+            if met != old:  # the others say how often
+                shown = _repeated(shown, met, old, at, len(order), sizes)
+            elif is_resized or plain != before:
+                shape = Name(static_text(tuple(sizes[x] for x in layout)))
+                shown = Call("reshape", (shown.arguments[0] if is_resized else shown, shape))
             elif new is whole:
-                shown = flattened(shown, at, end, axes)
+                shown = flattened(shown, at, at + len(old), len(order))
             else:
-                shown = _unflattened(shown, at, axes, tuple(sizes[x] for x in new))
-            cost = form.cost + cost_of(shown) - cost_of(form.shown)
-            add(found, layout, False, Form(cost, form.marks + 1, shown))
+                shown = _unflattened(shown, at, len(order), tuple(sizes[x] for x in new))
+            if shown is not None:
+                cost = form.cost + cost_of(shown) - cost_of(form.shown)
+                add(found, layout, below, Form(cost, form.marks + 1, shown))
     return found
+
+
+def _repeated(
+    shown: Expression, met: Layout, parts: Layout, at: int, axes: int, sizes: dict[Any, int]
+) -> Call | None:
+    """An axis of which each element, or the whole, is there several times."""
+    times = prod(sizes[x] for x in parts if x not in met)
+    if len(met) == 1 and parts[0] == met[0]:
+        return Call("repeat_interleave", (shown, Number(times), Number(at)))
+    if len(met) == 1 and parts[-1] == met[0]:
+        often = static_text(tuple(times if axis == at else 1 for axis in range(axes)))
+        return Call("tile", (shown, Name(often)))
+    return None
 
 
 def flattened(shown: Expression, at: int, end: int, axes: int) -> Call:
@@ -386,9 +449,9 @@ DIAGONALS = ((), (0, 1), (-2, -1))
 AXES: dict[str, Callable[..., Sum | Grouped]] = {
     **dict.fromkeys(
         ["view", "unsafe_view", "unshared_view", "reshape", "reshape_alias", "unsqueeze",
-         "squeeze", "squeeze_dims"], view),
+         "squeeze", "squeeze_dims", "squeezed"], view),
     **dict.fromkeys(["matmul", "bmm", "mm", "mv", "dot"], matmul),
     **dict.fromkeys(["transpose", "t"], transpose),
     **dict.fromkeys(["diagonal", "diagonal_copy"], diagonal),
-    "permute": permute,
+    "permute": permute, "repeat": repeated,
 }  # fmt: skip

@@ -28,7 +28,9 @@ from .terms import NoFormula, Sum
 
 LETTERS = ("h", "z", "u", "v", "q", "a", "b", "c", "e")
 LONGEST_LINE = 72  # characters of a line into which what is used once is put
+RESIZING = ("view", "reshape", "unsafe_view")
 MOST_CUTS = 12
+MOST_WORK = 30_000  # steps after which no fewer names are tried
 
 
 Found = tuple[Expression, list[tuple[str, Expression]]]
@@ -43,7 +45,8 @@ def cuts(result: Node, ends: Mapping[Node, str]) -> list[Node]:
     for node in nodes:
         if _is_computed(node, ends):
             read = [x for x in saved(node) if _is_computed(_whole(x), ends)]
-            found.update(map(_whole, (*read, *node.inputs) if read else ()))
+            for x in (*read, *node.inputs) if read else ():
+                found |= {_whole(x), _seen(x)}
     inside = {x for x in found if _is_computed(x, ends) and x.outputs is None} - {result}
     return sorted(inside.intersection(nodes), key=SEQUENCE)
 
@@ -55,6 +58,15 @@ def _is_computed(node: Node, ends: Mapping[Node, str]) -> bool:
 def _whole(node: Node) -> Node:
     """What a node is a view of."""
     while node.op.kind is Kind.MOVEMENT and len(node.inputs) == 1:
+        node = node.inputs[0]
+    return node
+
+
+def _seen(node: Node) -> Node:
+    """What a node is a view of, as its axes were split or joined last."""
+    while node.op.kind is Kind.MOVEMENT and len(node.inputs) == 1:
+        if node.op.key in RESIZING:
+            return node
         node = node.inputs[0]
     return node
 
@@ -87,6 +99,7 @@ class Chain:
         self.taken = taken
         self.masks = masks
         self.algebra = Algebra()
+        self.work = 0  # steps of all searches
         self.inside: dict[int, frozenset[int]] = {}  # by atom: what it is made of
         self.shown: dict[tuple[Sum, tuple[Sum, ...]], Expression] = {}
 
@@ -95,6 +108,8 @@ class Chain:
         kept = list(self.names)[-MOST_CUTS:]
         best = self._tried(kept)
         for node in kept[:]:
+            if self.work > MOST_WORK and best is not None:
+                break
             fewer = [other for other in kept if other is not node]
             found = self._tried(fewer)
             if found is not None and (best is None or _price(found) <= _price(best)):
@@ -151,7 +166,10 @@ class Chain:
         key = sum_, tuple(known)
         if key not in self.shown:
             self.algebra.work = 0
-            self.shown[key] = printed(Printer(self.algebra, known), sum_)
+            try:
+                self.shown[key] = printed(Printer(self.algebra, known), sum_)
+            finally:
+                self.work += self.algebra.work
         return self.shown[key]
 
     def _atoms(self, sum_: Sum) -> frozenset[int]:

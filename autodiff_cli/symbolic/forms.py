@@ -239,6 +239,10 @@ def _apart(shown: Any) -> tuple[float, Any]:
 
 def with_number(form: Form, number: float) -> Form:
     """A form with its coefficient."""
+    shown: Any = form.shown
+    if is_condition(shown):
+        ends = (shown.arguments[0], literal(number), Number(0.0))
+        return form._replace(shown=Call("where", ends)) if number != 1 else form
     own, rest = _apart(form.shown)
     if number != 1 and own != 1:
         number *= own

@@ -369,14 +369,17 @@ class Printer(AtomPrinter):
                 first, second = factor.at
                 if first in free and second in free:
                     return self._diagonal(factors[:position] + factors[position + 1 :], factor)
-        if len(factors) > MOST_TOGETHER:
+        units = [[factor] for factor in factors]
+        if len(units) > MOST_TOGETHER:
+            units = self._with_splits(units, free)
+        if len(units) > MOST_TOGETHER:
             raise NoFormula
-        count = len(factors)
-        labels = [{x for x in f.at if is_label(x)} for f in factors]
+        count = len(units)
+        labels = [{x for f in unit for x in f.at if is_label(x)} for unit in units]
         sizes = self.algebra.sizes(factors)
         most = max(len(free), *(len(f.at) for f in factors))
         table: list[Forms] = [{} for _ in range(1 << count)]
-        kinds = [self.algebra.atoms[f.atom].kind for f in factors]
+        kinds = [self.algebra.atoms[f.atom].kind for f, *_ in units]
         windows = [i for i, kind in enumerate(kinds) if kind == "window"]
         for subset in range(1, 1 << count):
             inside = [i for i in range(count) if subset >> i & 1]
@@ -386,20 +389,25 @@ class Printer(AtomPrinter):
                     outside |= labels[i]
             forms = table[subset]
             if len(inside) == 1:
-                if kinds[inside[0]] not in UNSAID:
-                    self._single(factors[inside[0]], outside, sizes, forms)
+                factor, *splits = units[inside[0]]
+                if splits:
+                    forms.update(self._paired([factor, *splits], outside, limit))
+                elif kinds[inside[0]] not in UNSAID:
+                    self._single(factor, outside, sizes, forms)
             else:
                 for i in windows:
                     if subset >> i & 1:
-                        parts = convolved(self.algebra, factors[i], subset ^ 1 << i, table, outside)
+                        parts = convolved(
+                            self.algebra, units[i][0], subset ^ 1 << i, table, outside
+                        )
                         self._all_closed(parts, outside, sizes, forms)
                 part = (subset - 1) & subset
                 while part:
                     other = subset ^ part
                     if part.bit_count() == 1:
-                        factor = factors[part.bit_length() - 1]
+                        factor, *_ = units[part.bit_length() - 1]
                         parts = moved(self, factor, table[other], outside, sizes)
-                        parts = {x: form for x, form in parts.items() if len(x[0]) <= limit}
+                        parts = {x: form for x, form in parts.items() if len(x[0]) <= limit + 1}
                         self._all_closed(parts, outside, sizes, forms)
                     if part & (1 << inside[0]):
                         self._joined(table[part], table[other], outside, sizes, forms)
@@ -408,6 +416,19 @@ class Printer(AtomPrinter):
                     part = (part - 1) & subset
             self._turned(forms, most)
         return table[-1]
+
+    def _with_splits(self, units: list[list[Factor]], free: set[Any]) -> list[list[Factor]]:
+        """Each factor with what splits or joins axes that nothing else has."""
+        alone = [u for u in units if self.algebra.atoms[u[0].atom].kind == "split"]
+        for unit in alone:
+            (split,) = unit
+            rest = [u for u in units if u is not unit]
+            for side in (split.at[:1], split.at[1:]):
+                having = [u for u in rest if any({*f.at} & {*side} for f in u)]
+                if len(having) == 1 and having[0] not in alone and free.isdisjoint(side):
+                    joined = [[*u, split] if u is having[0] else u for u in rest]
+                    return self._with_splits(joined, free)
+        return units
 
     def _diagonal(self, rest: list[Factor], delta: Factor) -> Forms:
         first, second = delta.at
@@ -448,9 +469,9 @@ class Printer(AtomPrinter):
             self._closed(form, layout[::-1], below, closing, sizes, forms)
 
     def _all_closed(self, parts: Forms, outside: set[Any], sizes: Sizes, forms: Forms) -> None:
-        for (layout, _), form in parts.items():
+        for (layout, below), form in parts.items():
             closing = {x for x in layout if is_label(x)} - outside
-            self._closed(form, layout, False, closing, sizes, forms)
+            self._closed(form, layout, below, closing, sizes, forms)
 
     def _closed(
         self, form: Form, layout: Layout, below: bool, closing: set[Any], sizes: Sizes,

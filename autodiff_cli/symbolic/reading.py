@@ -469,7 +469,7 @@ READERS: dict[str, Callable[..., Sum | Grouped]] = {
     **LOSSES,
     **dict.fromkeys(
         ["cast", "alias", "clone", "contiguous", "expand", "depends", "positive",
-         "with_value"], Reader.same
+         "with_value", "dense_copy", "once"], Reader.same
     ),
     **dict.fromkeys(COMPARISONS, Reader.compared),
     **dict.fromkeys(["full", "zeros", "ones"], Reader.filled),

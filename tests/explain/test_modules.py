@@ -112,6 +112,29 @@ MODULES = {
         "loss = (net(x)**3).sum()",
         "net.weight", 11,
     ),
+    "attention of several heads": (
+        "net = nn.MultiheadAttention(4, 2)\nx = torch.randn(3, 2, 4)\n"
+        "loss = (net(x, x, x)[0]**2).sum()",
+        "net.in_proj_weight", 54,
+    ),
+    "cross attention behind a mask": (
+        "net = nn.MultiheadAttention(4, 2, batch_first=True)\nx = torch.randn(2, 3, 4)\n"
+        "c = torch.randn(2, 3, 4); m = torch.ones(3, 3).triu(1).bool()\n"
+        "loss = (net(x, c, c, attn_mask=m)[0]**2).sum()",
+        "net.out_proj.weight", 35,
+    ),
+    "heads by hand": (
+        "qkv, o = nn.Linear(4, 12, bias=False), nn.Linear(4, 4)\nx = torch.randn(2, 3, 4)\n"
+        "q, k, v = (u.view(2, 3, 2, 2).transpose(1, 2) for u in qkv(x).split(4, dim=2))\n"
+        "p = F.softmax(q @ k.transpose(-2, -1) / 2**0.5, dim=-1)\n"
+        "loss = (o((p @ v).transpose(1, 2).contiguous().view(2, 3, 4))**2).sum()",
+        "qkv.weight", 49,
+    ),
+    "convolution with group norm": (
+        "net = nn.Sequential(nn.Conv2d(2, 4, 3), nn.GroupNorm(2, 4), nn.ReLU())\n"
+        "x = torch.randn(2, 2, 5, 5)\nloss = (net(x)**2).sum()",
+        "net.0.weight", 55,
+    ),
     "bag of words": (
         "emb, fc = nn.Embedding(5, 3), nn.Linear(3, 4)\n"
         "i = torch.tensor([[0, 1, 2], [2, 3, 4]]); y = torch.tensor([1, 3])\n"
