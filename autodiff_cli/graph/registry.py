@@ -77,12 +77,12 @@ def _binary(key: str) -> tuple[Callable[[Node, Any], Any], Callable[[Node, Any],
         if found is None:
             found = op(key)
         if found.arity == 2:
-            if type(y) is not Node and type(y) in NUMBERS:
-                y = number(y)
-            elif type(x) is not Node and type(x) in NUMBERS:
-                x = number(x)
             if type(x) is type(y):
                 return found.pair(x, y)
+            if type(y) in NUMBERS:
+                return found.pair(x, number(y))
+            if type(x) in NUMBERS:
+                return found.pair(number(x), y)
         return found(x, y)
 
     return apply, lambda self, other: apply(other, self)
