@@ -50,7 +50,7 @@ class Field:
         self.init = truth(init)
         self.repr = truth(repr)
         self.compare = truth(compare)
-        self.hash = self.compare if hash is None else truth(hash)
+        self.hash = None if hash is None else truth(hash)  # None: as it is compared
         self.kw_only = kw_only
         self.metadata = metadata or {}
         self.stored = True  # False: only given to `__post_init__`
@@ -175,7 +175,8 @@ def _methods(
         return run
 
     def hashed(self: Any) -> int:
-        return hash(tuple([self.get_attribute(f.name) for f in stored if f.hash]))
+        hashed = [f for f in stored if (f.compare if f.hash is None else f.hash)]
+        return hash(tuple([self.get_attribute(f.name) for f in hashed]))
 
     def refuse(what: str) -> Callable[..., Any]:
         def run(self: Any, name: str, *value: Any) -> None:
