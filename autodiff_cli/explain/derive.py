@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Container
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,19 +24,19 @@ from ..graph.node import Node
 from ..graph.op import CONSTANT, LEAF, constant, value_of
 from ..graph.params import BindError
 from ..graph.state import grad_mode
-from ..graph.walk import SEQUENCE, walk
+from ..graph.walk import SEQUENCE, bodies, walk
 from ..language.program.report import Options
 from ..language.program.variables import Variable
 from ..source import Source
 from ..symbolic.derivation import Formula, formulas, spellings
-from ..symbolic.differentials import derivation
-from ..symbolic.expression import Infix, Masks, Name, text
+from ..symbolic.expression import Call, Expression, Infix, Masks, Name, text
 from ..symbolic.latex import latex, name
 from ..symbolic.lets import mapped
 from ..symbolic.terms import NoFormula
 from ..transform.stable import Stable, overflows
 from ..transform.torch_source import Made
 from ..transform.torch_source import Recording as Recorder
+from .blackboard import Known, collected, derivation
 from .choosing import variables
 from .evaluated import agrees, built, close
 from .model import Request
@@ -49,6 +49,14 @@ from .words import readable
 NONE = ("E404", "E505")  # one derivative has no formula, or none that is short enough
 LONGEST = 2000  # characters of a formula
 MOST_NODES = 60  # of a result whose code has the formulas of its gradients
+
+
+class Step(NamedTuple):
+    """A line that is equal to the one before by a rule, and what its new names stand for."""
+
+    shown: str
+    rule: str
+    lets: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +72,7 @@ class Derivative:
     verified: bool
     lets: tuple[tuple[str, str, str], ...] = ()
     cost: int = 0
-    steps: tuple[tuple[str, str], ...] = ()  # lines that are equal, and the rules that made them
+    steps: tuple[Step, ...] = ()
 
 
 @dataclass(slots=True)
@@ -194,10 +202,11 @@ def _derived(
     missing: dict[str, AutodiffError] = {}
     for pair, gradient in pairs:
         try:
-            made = context.derivative(pair, gradient, raw, order)
+            made, formula = context.derivative(pair, gradient, raw, order)
             found.append(made)
             if steps and order == 1 and not context.whole:
-                found[-1] = replace(made, steps=context.steps(pair[0], gradient, made))
+                lines = context.steps(pair[0], gradient, made.wrt, formula)
+                found[-1] = replace(made, steps=lines)
         except AutodiffError as error:
             if error.code not in NONE:
                 raise
@@ -260,17 +269,18 @@ class _Context:
 
     def derivative(
         self, pair: tuple[Variable, ...], gradient: Node, raw: bool, order: int = 1
-    ) -> Derivative:
+    ) -> tuple[Derivative, Formula]:
         """The derivative with respect to one name, or the second one to two of them."""
         nodes = [v.node for v in pair]
         shown = self.called(pair)
         found, verified = self.found(nodes, gradient, raw, shown, order)
         rest, lets, cost = found
-        return Derivative(
+        made = Derivative(
             shown, text(rest, 0, not raw), latex(rest), r", ".join(map(name, shown.split(","))),
             gradient.shape, verified,
             tuple((n, text(part, 0, True), latex(part)) for n, part in lets), cost,
         )  # fmt: skip
+        return made, found
 
     def found(
         self, nodes: list[Node], gradient: Node, raw: bool, wrt: str, order: int
@@ -306,35 +316,64 @@ class _Context:
         raise fault("E505 d-d-too-long", self.of, wrt)
 
     def steps(
-        self, variable: Variable, gradient: Node, made: Derivative
-    ) -> tuple[tuple[str, str], ...]:
+        self, variable: Variable, gradient: Node, shown: str, formula: Formula
+    ) -> tuple[Step, ...]:
         """The derivation, line by line; each line has the value of the change that the gradient
         means, for a change of the variable that was drawn."""
         result = self.seeds[0][0]
-        change = next(n for n in (f"d{made.wrt}", "d_w", "change_") if n.isidentifier())
+        change = next(
+            x for x in (f"d{shown}", f"d({shown})") if x.isidentifier() or "(" in x
+            if x not in self.taken and x not in self.readable.values()
+        )  # fmt: skip
+        given = self._given(formula, gradient)
+        known = Known(self.ends, self.values, given, dict(formula.lets), self.taken)
         try:
-            lines = derivation(result, variable.node, self.readable, change, self.masks)
+            lines = derivation(result, variable.node, known, change, self.masks)
         except NoFormula as error:
-            raise self._none(error.node, result, made.wrt) from None
+            raise self._none(error.node, result, shown) from None
         drawn = np.random.default_rng(0).standard_normal(variable.node.shape)
         direction = constant(np.asarray(drawn, variable.node.dtype))
         total = constant((value_of(gradient) * value_of(direction)).sum())
-        product = Infix("mul", Name(made.text), Name(change))
         found = []
+        lets: tuple[tuple[str, Expression], ...] = ()
         for line in lines:
-            places = {**self.readable, direction: change}
+            lets += line.lets
+            places = {**self.values, **self.ends, direction: change}
             with grad_mode(True):
                 linearized = Linearized(list(line.changes.values()), [variable.node])
                 tangents = linearized.along([direction])
             for at, tangent in enumerate(tangents):
                 places.setdefault(tangent, f"{change} {at}")
             changes = {p: Name(places[t]) for p, t in zip(line.changes, tangents, strict=True)}
-            shown = mapped(line.shown, changes.get)
-            if not agrees(Formula(shown, (), 0), total, places):
-                raise self._none(None, gradient, made.wrt)
-            found.append((text(line.shown, 0, True), "; ".join(line.rules)))
-        whole = f"sum({text(product, 0, True)})" if gradient.ndim else text(product, 0, True)
-        return (*found, (whole, f"what multiplies {change}, collected"))
+            if not agrees(Formula(mapped(line.shown, changes.get), lets, 0), total, places):
+                raise self._none(None, gradient, shown)
+            found.append(_step(line.shown, line.rules, line.lets))
+        whole = Infix("mul", formula.shown, Name(change))
+        last = Call("sum", (whole,)) if gradient.ndim else whole
+        rule = collected([Name(change)])
+        if lines[-1].rules == (rule,):  # by names of what is in between
+            rule = "what the names stand for"
+        made = _step(last, (rule,), ())
+        if made.shown != found[-1].shown:
+            found.append(made)
+        return tuple(found)
+
+    def _given(self, formula: Formula, gradient: Node) -> dict[Node, str]:
+        """The values of the program to which a formula gives names."""
+        result = self.seeds[0][0]
+        outside = sorted(walk([result], lambda node: node.inputs), key=SEQUENCE)
+        inside = walk([result], lambda node: (*bodies(node), *node.inputs))
+        every = dict.fromkeys((*outside, *sorted(inside, key=SEQUENCE)))
+        nodes = [node for node in every if node not in self.ends and node not in self.values]
+        _, lets = self.built(formula)
+        found: dict[Node, str] = {}
+        for letter, let in lets:
+            alike = [x for x in nodes if x.outputs is None and x.shape == let.shape
+                     and close(value_of(x), value_of(let))]  # fmt: skip
+            if alike:
+                apart = [np.abs(value_of(x) - value_of(let)).max(initial=0) for x in alike]
+                found.setdefault(alike[int(np.argmin(apart))], letter)
+        return found
 
     def built(self, formula: Formula) -> tuple[Any, list[tuple[str, Node]]]:
         """A formula as a graph of the program's values, and its parts that have names."""
@@ -359,6 +398,13 @@ class _Context:
             if moved is not None and (not far or _is_finite(moved[gradient])):
                 return agrees(formula, moved[gradient], {moved[n]: names[n] for n in names})
         return True
+
+
+def _step(
+    shown: Expression, rules: tuple[str, ...], lets: tuple[tuple[str, Expression], ...]
+) -> Step:
+    said = tuple((name, text(part, 0, True)) for name, part in lets)
+    return Step(text(shown, 0, True), "; ".join(rules), said)
 
 
 def _is_finite(node: Node) -> bool:

@@ -9,11 +9,12 @@ cost of the whole.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, count
 
 from ..autograd.inference import saved
+from ..errors import AutodiffError
 from ..graph.kinds import Kind
 from ..graph.node import Node
 from ..graph.op import LEAF
@@ -44,7 +45,7 @@ def cuts(result: Node, ends: Mapping[Node, str]) -> list[Node]:
     found = {_whole(node) for node, times in readers.items() if times > 1}
     for node in nodes:
         if _is_computed(node, ends):
-            read = [x for x in saved(node) if _is_computed(_whole(x), ends)]
+            read = [x for x in _read_by(node) if _is_computed(_whole(x), ends)]
             for x in (*read, *node.inputs) if read else ():
                 found |= {_whole(x), _seen(x)}
     inside = {x for x in found if _is_computed(x, ends) and x.outputs is None} - {result}
@@ -53,6 +54,13 @@ def cuts(result: Node, ends: Mapping[Node, str]) -> list[Node]:
 
 def _is_computed(node: Node, ends: Mapping[Node, str]) -> bool:
     return node.requires_grad and node.op is not LEAF and node not in ends
+
+
+def _read_by(node: Node) -> Sequence[Node]:
+    """What the rule of a node reads; nothing where a part of it has none."""
+    with suppress(AutodiffError):
+        return saved(node)
+    return ()
 
 
 def _whole(node: Node) -> Node:

@@ -1,26 +1,27 @@
-"""A derivative as on a blackboard: `d` goes inwards, one rule a line, until only `dw` is left.
-
-Each line is an expression of the program in which `d(...)` stands for how its operand changes when
-the variable changes by `dw`; so all lines have one value.
-"""
+"""How a value changes when a variable changes by `dw`, by the rule of its op: an expression of the
+program in which `d(...)` stands for how its operand changes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial, reduce
-from typing import Any, NamedTuple
+from typing import Any
+
+import numpy as np
 
 from ..graph.dtypes import is_float
 from ..graph.kinds import Kind
 from ..graph.node import Node
+from ..graph.op import constant
 from ..graph.walk import bottom_up
 from .algebra import Algebra
 from .expression import (
-    NO_MASKS,
+    KINDS,
     Call,
     Expression,
     Index,
     Infix,
+    Left,
     Masks,
     Name,
     Negative,
@@ -32,7 +33,9 @@ from .expression import (
     indexed,
     is_logdet,
     mask_of,
+    seen_alike,
     text,
+    transposes,
 )
 from .lets import mapped
 from .matrix_form import Printer
@@ -44,49 +47,35 @@ from .terms import OPERAND, NoFormula
 
 SAME = ("cast", "alias", "clone", "contiguous", "depends", "with_value", "positive")
 LINEAR = ("sum", "mean", "summed_to", "cumsum", "diag_embed", "diagonal", "trace", "gather")
+ALONG = ("softmax", "log_softmax", "logsumexp", "amax", "amin", "prod")
 SOLVES = {"solve_triangular": 1, "cholesky_solve": 0}  # which operand they are linear in
 CUT = ("leaf", "constant", "detach")
+CONSTANT_FACTOR, REST = "a constant factor stays", "the rest is constant"
+SUM_RULE, MOVED, TRANSPOSED = "sum rule", "elements only move", "d(u.T) = d(u).T"
 MATRICES = ("matmul", "mm", "mv", "bmm", "dot")
-_MARK = "\0"
-
-
-class Line(NamedTuple):
-    """`rules`: what made it of the line before; `changes`: the nodes whose change it names."""
-
-    shown: Expression
-    rules: tuple[str, ...]
-    changes: dict[Expression, Node]
+MARK = "\0"
 
 
 Made = tuple[Expression, str]
 
 
-def derivation(
-    result: Node, variable: Node, names: Mapping[Node, str], change: str, masks: Masks = NO_MASKS
-) -> list[Line]:
-    """The lines from `d(result)` to one in which only the change of the variable is left. Raises
-    NoFormula where an op has no rule that can be said."""
-    steps = _Steps(variable, names, change, masks)
-    first = Call("d", (steps.of(result, names, True),))
-    lines = [Line(first, (), {first: result})]
-    while lines[-1].changes:
-        lines.append(steps.next(lines[-1]))
-    return lines
+class Rules:
+    """What the change of a node is, by how its operands change."""
 
-
-class _Steps:
     def __init__(self, variable: Node, names: Mapping[Node, str], change: str, masks: Masks):
         self.variable = variable
         self.names = names
         self.masks = masks
         self.change = Name(change, variable.shape)
+        self.first: Mapping[Node, Node] = {}  # of what was computed twice, the first
+        self.written: list[tuple[str, str]] = []  # texts, and names for them
         self.changes: dict[Expression, Node] = {}
         self.dependent: dict[Node, bool] = {variable: True}
         self.named: dict[str, Callable[..., Made | None]] = {
             "inv": self._inv, "inverse": self._inv, "det": self._det, "softmax": self._softmax,
             "log_softmax": self._log_softmax, "logsumexp": self._logsumexp,
             "vector_norm": self._norm, "norm": self._norm, "solve": self._solve,
-            "inv_raw": self._inv, "solve_raw": self._solve,
+            "inv_raw": self._inv, "solve_raw": self._solve, "standardized": self._standardized,
             "reciprocal": self._reciprocal, "clamp": self._clamp, "cholesky": self._cholesky,
             "cumprod": self._cumprod, "logcumsumexp": self._logcumsumexp,
             **dict.fromkeys(["cummax", "cummin"], self._so_far), "median": self._chosen,
@@ -94,21 +83,6 @@ class _Steps:
             **dict.fromkeys(["max", "amax"], partial(self._extreme, "amax")),
             **dict.fromkeys(["min", "amin"], partial(self._extreme, "amin")),
         }  # fmt: skip
-
-    def next(self, line: Line) -> Line:
-        self.changes = {}
-        rules: dict[str, None] = {}
-
-        def opened(part: Any) -> Expression | None:
-            node = line.changes.get(part)
-            if node is None:
-                return None
-            shown, rule = self.rule(node)
-            rules[rule] = None
-            return shown
-
-        shown = mapped(line.shown, opened)
-        return Line(shown, tuple(rules), self.changes)
 
     # -- what a rule is made of -------------------------------------------------------------------
 
@@ -124,30 +98,43 @@ class _Steps:
     def of(
         self, node: Node, names: Mapping[Node, str] | None = None, opened: bool = False
     ) -> Expression:
-        return expression_of(node, names or self.names, opened=opened, masks=self.masks)
+        return tidied(expression_of(node, names or self.names, opened=opened, masks=self.masks))
 
     def d(self, node: Node) -> Expression:
         """How a node changes."""
-        while node is not self.variable and node.op.key in SAME:
+        while node is not self.variable and (node.op.key in SAME or seen_alike(node)):
             node = node.inputs[0]
+        node = self.first.get(node, node)
         if node is self.variable:
             return self.change
-        found = Call("d", (self.of(node),))
+        found = Call("d", (self.with_names(self.of(node)),))
         self.changes[found] = node
         return found
+
+    def with_names(self, shown: Expression) -> Expression:
+        """With names for what has one, but for what changes."""
+
+        def change(meaning: str, name: str, part: Any) -> Any:
+            if isinstance(part, Call) and part.function == "d":
+                return part
+            return Name(name) if not isinstance(part, Name) and text(part) == meaning else None
+
+        for pair in self.written:
+            shown = mapped(shown, partial(change, *pair))
+        return shown
 
     def with_changes(self, node: Node) -> Expression:
         """A linear op of the changes of its operands."""
         mask = mask_of(node.args[1], self.masks) if node.op.key == "index" else None
         if mask is not None:
             return indexed(self.d(node.args[0]), ahead(node.args[1]), self.of(mask))
-        marks = {inner: f"{_MARK}{i}" for i, inner in enumerate(dict.fromkeys(node.inputs))}
+        marks = {inner: f"{MARK}{i}" for i, inner in enumerate(dict.fromkeys(node.inputs))}
         shown = self.of(node, {**self.names, **marks}, True)
         changed: dict[str, Expression] = {
             mark: self.d(inner) if self.depends(inner) else self._still(inner)
             for inner, mark in marks.items()
         }
-        return _given(shown, changed)
+        return given(shown, changed)
 
     def _still(self, node: Node) -> Expression:
         """What does not change: nothing, or the numbers of places."""
@@ -165,16 +152,18 @@ class _Steps:
             parts.append(join(self.d(left), self.of(right)))
         if self.depends(right):
             parts.append(join(self.of(left), self.d(right)))
-        return _sum(parts), "product rule" if len(parts) > 1 else "a constant factor stays"
+        return summed(parts), "product rule" if len(parts) > 1 else CONSTANT_FACTOR
 
     # -- rules ------------------------------------------------------------------------------------
 
     def rule(self, node: Node) -> Made:
         key = node.op.key
+        if not self.depends(node):
+            return self._still(node), REST
         if key in ("add", "sub"):
             return self._added(node)
         if key == "neg":
-            return Negative(self.d(node.inputs[0])), "sum rule"
+            return Negative(self.d(node.inputs[0])), CONSTANT_FACTOR
         if key == "mul":
             return self.product(node, lambda a, b: Infix("mul", a, b))
         if key in MATRICES:
@@ -203,14 +192,21 @@ class _Steps:
             return filled, "what is filled in is constant"
         if key in SOLVES and not self.depends(node.args[not SOLVES[key]]):
             right = node.args[SOLVES[key]]
-            shown = self.of(node, {**self.names, right: _MARK}, True)
-            return _given(shown, {_MARK: self.d(right)}), f"{_called(node)} is linear in that"
-        if key in LINEAR or (node.op.kind is Kind.MOVEMENT and key not in SAME):
+            shown = self.of(node, {**self.names, right: MARK}, True)
+            return given(shown, {MARK: self.d(right)}), f"{_called(node)} is linear in that"
+        if node.op.kind is Kind.MOVEMENT and key not in (*SAME, *LINEAR):
+            return self.with_changes(node), TRANSPOSED if transposes(node) else MOVED
+        if key in LINEAR:
             return self.with_changes(node), f"d of {_called(node)} is {_called(node)} of d"
         if key in READERS and not node.ndim and key != "output":
             return self._loss(node)
         body = result_of(node) or node.body
+        if isinstance(body, Node) and is_function(node) and node.op.vjp_rule is None:
+            return self._smooth(node)
         if isinstance(body, Node) and node.op.kind is not Kind.POINTWISE:
+            first, second = (text(self.with_names(self.of(x))) for x in (node, body))
+            if first == second and body.op.key not in (*SAME, *CUT):
+                return self.rule(body)
             return self.d(body), f"what {_called(call)} is"
         if is_function(node):
             return self._function(node)
@@ -222,10 +218,10 @@ class _Steps:
         parts = [self._as_large(x, node) if self.depends(x) else None for x in (left, right)]
         if parts[0] is None:
             assert parts[1] is not None
-            return Negative(parts[1]) if key == "sub" else parts[1], "the rest is constant"
+            return Negative(parts[1]) if key == "sub" else parts[1], REST
         if parts[1] is None:
-            return parts[0], "the rest is constant"
-        return Infix(key, parts[0], parts[1]), "sum rule"
+            return parts[0], REST
+        return Infix(key, parts[0], parts[1]), SUM_RULE
 
     def _as_large(self, part: Node, node: Node) -> Expression:
         """A change as large as what it is added to."""
@@ -236,7 +232,7 @@ class _Steps:
     def _quotient(self, node: Node) -> Made:
         above, below = node.inputs[0], node.inputs[-1]
         if not self.depends(below):
-            return Infix("div", self.d(above), self.of(below)), "a constant factor stays"
+            return Infix("div", self.d(above), self.of(below)), CONSTANT_FACTOR
         parts: list[Expression] = []
         if self.depends(above):
             parts.append(Infix("mul", self.d(above), self.of(below)))
@@ -270,14 +266,14 @@ class _Steps:
     def _softmax(self, node: Node, z: Node, dim: int, *args: Any) -> Made:
         p = self.of(node)
         change = self.d(z)
-        mean = _summed(Infix("mul", p, change), dim, True)
+        mean = along(Infix("mul", p, change), dim, True)
         shown = Infix("mul", p, Infix("sub", change, mean))
         return shown, "d softmax(z) = p * (dz - sum(p * dz)), p = softmax(z)"
 
     def _log_softmax(self, node: Node, z: Node, dim: int, *args: Any) -> Made:
         change = self.d(z)
         p = Call("softmax", (self.of(z), Number(dim)))
-        mean = _summed(Infix("mul", p, change), dim, True)
+        mean = along(Infix("mul", p, change), dim, True)
         return Infix("sub", change, mean), "d log_softmax(z) = dz - sum(softmax(z) * dz)"
 
     def _logsumexp(self, node: Node, z: Node, dims: Any, keepdim: bool = False) -> Made | None:
@@ -285,7 +281,7 @@ class _Steps:
             return None
         (dim,) = dims
         p = Call("softmax", (self.of(z), Number(dim)))
-        shown = _summed(Infix("mul", p, self.d(z)), dim, keepdim)
+        shown = along(Infix("mul", p, self.d(z)), dim, keepdim)
         return shown, "d logsumexp(z) = sum(softmax(z) * dz)"
 
     def _norm(self, node: Node, x: Node, ord: Any = 2, dims: Any = None, *args: Any) -> Made | None:
@@ -293,6 +289,42 @@ class _Steps:
             return None
         above = Call("sum", (Infix("mul", self.of(x), self.d(x)),))
         return Infix("div", above, self.of(node)), "d norm(x) = sum(x * dx) / norm(x)"
+
+    def _standardized(
+        self, node: Node, x: Node, mean: Node, over: Node, weight: Any, bias: Any, dims: Any,
+        shape: Any, *args: Any,
+    ) -> Made:  # fmt: skip
+        """Of rows with mean 0 and variance 1, times a weight."""
+        scale, away = self.of(over), Infix("sub", self.of(x), self.of(mean))
+        axes = Name(str(dims[0] if len(dims) == 1 else tuple(dims)))
+
+        def mean_of(part: Expression) -> Expression:
+            return Call("mean", (part, axes), (("keepdim", "True"),))
+
+        parts: list[Expression] = []
+        if self.depends(x):
+            change = self.d(x)
+            squared = Infix("pow", scale, Number(2))
+            turned = Infix("mul", Infix("mul", away, squared), mean_of(Infix("mul", away, change)))
+            own = Infix("sub", Infix("sub", change, mean_of(change)), turned)
+            parts.append(Infix("mul", own, scale))
+            if weight is not None:
+                parts[0] = Infix("mul", parts[0], self._seen(self.of(weight), shape))
+        if weight is not None and self.depends(weight):
+            normal = Infix("mul", away, scale)
+            parts.append(Infix("mul", normal, self._seen(self.d(weight), shape)))
+        if bias is not None and self.depends(bias):
+            made = self._seen(self.d(bias), shape)
+            parts.append(made if parts else Infix("mul", filled(1, node.shape), made))
+        rule = "d n(u) = (du - mean(du) - n * mean(n * du)) / s, n(u) = (u - mean(u)) / s"
+        return summed(parts), rule if self.depends(x) else CONSTANT_FACTOR
+
+    def _seen(self, parameter: Expression, shape: Any) -> Expression:
+        """A parameter of each channel beside what it multiplies."""
+        behind = len(shape) - 1
+        if shape[-1:] != (1,):
+            return parameter
+        return Index(parameter, ", ".join([":"] + ["None"] * behind))
 
     def _reciprocal(self, node: Node, below: Node) -> Made:
         shown = Infix("div", self.d(below), Infix("pow", self.of(below), Number(2)))
@@ -342,7 +374,7 @@ class _Steps:
         there = Call("where", (Infix("eq", self.of(inner), value), self.d(inner), Number(0.0)))
         name = _called(node.args[0] if node.op.key == "output" else node)
         rule = f"d {name}(u) = du where u is {name}(u)"
-        return (Call("sum", (there,)) if dim is None else _summed(there, dim, keepdim)), rule
+        return (Call("sum", (there,)) if dim is None else along(there, dim, keepdim)), rule
 
     def _extreme(
         self, name: str, node: Node, inner: Node, dims: Any = None, keepdim: bool = False
@@ -353,7 +385,7 @@ class _Steps:
         shown = self.of(inner)
         found = Call(name, (shown, Number(axes[0])), (("keepdim", "True"),))
         there = Call("where", (Infix("eq", shown, found), self.d(inner), Number(0.0)))
-        return _summed(there, axes[0], keepdim), f"d {name}(u) = du where u is {name}(u)"
+        return along(there, axes[0], keepdim), f"d {name}(u) = du where u is {name}(u)"
 
     def _cholesky(self, node: Node, matrix: Node, *args: Any) -> Made:
         factor = self.of(node)
@@ -369,7 +401,7 @@ class _Steps:
     def _loss(self, node: Node) -> Made:
         """A number: its derivative by each operand times the change."""
         algebra = Algebra()
-        marks = {inner: f"{_MARK}{i}" for i, inner in enumerate(dict.fromkeys(node.inputs))}
+        marks = {inner: f"{MARK}{i}" for i, inner in enumerate(dict.fromkeys(node.inputs))}
         sum_ = Reader(algebra, marks).read_opened(node)
         found: list[Expression] = []
         rules: list[str] = []
@@ -378,16 +410,30 @@ class _Steps:
                 continue
             atom = algebra.atom("name", mark, (), inner.shape)
             slope = Printer(algebra, {}).form(Slopes(algebra, atom).of(sum_)).shown
-            rules.append(f"{_called(node)} has the slope {_generic(slope, [*marks.values()])}")
-            local = _given(slope, {m: self.of(x) for x, m in marks.items()})
+            name = f"{_called(node)}(u, v)" if len(marks) == 2 else _called(node)
+            rules.append(f"chain rule: {name} has the slope {_generic(slope, [*marks.values()])}")
+            local = given(slope, {m: self.of(x) for x, m in marks.items()})
             product = Infix("mul", local, self.d(inner))
             found.append(Call("sum", (product,)) if inner.ndim else product)
-        return _sum(found), "; ".join(rules)
+        return summed(found), "; ".join(rules)
+
+    def _smooth(self, node: Node) -> Made:
+        """A function of one element that is made of others."""
+        algebra = Algebra()
+        own, (inner,) = algebra.atom("name", MARK, (), ()), node.inputs
+        operand = constant(np.full((), 0.5, inner.dtype))
+        body = node.op.apply([operand if x is inner else x for x in node.args]).body
+        reader = Reader(algebra, {})
+        reader.known[operand] = algebra.of_atom(own)
+        assert isinstance(body, Node)
+        slope = Printer(algebra, {}).form(Slopes(algebra, own).of(reader.read(body))).shown
+        rule = f"chain rule: {_called(node)} has the slope {_generic(slope, [MARK])}"
+        return Infix("mul", given(slope, {MARK: self.of(inner)}), self.d(inner)), rule
 
     def _function(self, node: Node) -> Made:
         """A function of elements: its slope times the change, for each operand."""
         algebra = Algebra()
-        marks = [f"{_MARK}{i}" for i in range(len(node.inputs))]
+        marks = [f"{MARK}{i}" for i in range(len(node.inputs))]
         atoms = [
             algebra.of_atom(algebra.atom("name", mark, (), inner.shape))
             for mark, inner in zip(marks, node.inputs, strict=True)
@@ -409,30 +455,84 @@ class _Steps:
             shown: Any = printer.form(slope).shown
             if not rule:
                 rule = f"chain rule: {_called(node)} has the slope {_generic(shown, marks)}"
-            given = {mark: self.of(x) for mark, x in zip(marks, node.inputs, strict=True)}
-            local = _given(shown, given)
+            operands = {mark: self.of(x) for mark, x in zip(marks, node.inputs, strict=True)}
+            local = given(shown, operands)
             change = self.d(inner)
             found.append(change if local == Number(1) else Infix("mul", local, change))
-        return (_sum(found), rule) if found else (self._still(node), "it stays where it is")
+        return (summed(found), rule) if found else (self._still(node), "it stays where it is")
+
+
+def tidied(shown: Any) -> Any:
+    """`a * b / c` for `a * (b / c)`, `a / b` for `a * (1 / b)`, `a - b` for `a + -b`, `a**2` for
+    `a * a`."""
+    if type(shown) is tuple:
+        return tuple(map(tidied, shown))
+    if type(shown) not in KINDS or (isinstance(shown, Call) and shown.function == "d"):
+        return shown
+    shown = shown._make(map(tidied, shown))
+    match shown:
+        case Infix("mul", Number(1), inner) | Negative(Negative(inner)):
+            return inner
+        case Call(function, (inner,), (("dim", dim), *rest)) if function in (*LINEAR, *ALONG):
+            return Call(function, (inner, Name(dim)), tuple(rest))
+        case Call("addmm", (first, left, right), ()):
+            return Infix("add", first, Infix("matmul", left, right))
+        case Infix("pow", Call("rsqrt", (inner,)), Number(2)):
+            return Infix("div", Number(1), inner)
+        case Infix("mul", left, Call("rsqrt", arguments)):
+            return Infix("div", left, Call("sqrt", arguments))
+        case Infix("mul" | "div" as key, Negative(inner), other):
+            return Negative(tidied(Infix(key, inner, other)))
+        case Infix("mul", left, Call("ones", sizes)) if _covers(left, sizes):
+            return left
+        case Infix("mul", left, Negative(inner)):
+            return Negative(tidied(Infix("mul", left, inner)))
+        case Infix("mul", Infix("div", Number(1), below), left) | Infix(
+            "mul", left, Infix("div", Number(1), below)
+        ):
+            return Infix("div", left, below)
+        case Infix("mul", left, Infix("mul" | "div" as key, first, second)):
+            return Infix(key, tidied(Infix("mul", left, first)), second)
+        case Infix("mul", left, right) if left == right and not isinstance(left, Number | Left):
+            return Infix("pow", left, Number(2))
+        case Infix("add", left, Negative(inner)):
+            return Infix("sub", left, inner)
+        case Infix("sub", left, Negative(inner)):
+            return Infix("add", left, inner)
+    return shown
+
+
+def _covers(shown: Any, sizes: tuple[Any, ...]) -> bool:
+    """Whether something is at least as large as ones of these sizes."""
+    match shown:
+        case Name(_, shape):
+            return shape == tuple(size.value for size in sizes)
+        case Negative(inner):
+            return _covers(inner, sizes)
+        case Infix(key, left, right) if key != "matmul":
+            return _covers(left, sizes) or _covers(right, sizes)
+    return False
 
 
 def _generic(shown: Any, marks: list[str]) -> str:
     letters = dict(zip(marks, ("u", "v", "s", "t"), strict=False))
-    return text(_given(shown, {mark: Name(letter) for mark, letter in letters.items()}), 0, True)
+    return text(given(shown, {mark: Name(letter) for mark, letter in letters.items()}), 0, True)
 
 
-def _given(shown: Any, parts: Mapping[str, Expression]) -> Any:
+def given(shown: Any, parts: Mapping[str, Expression]) -> Any:
     """With expressions in place of names."""
     return mapped(shown, lambda part: parts.get(part.text) if isinstance(part, Name) else None)
 
 
 def _called(node: Node) -> str:
-    return node.op.name.removeprefix("nn.functional.").removeprefix("linalg.")
+    own = node.op.counterpart
+    name = own[0] if type(own) is tuple else node.op.name
+    return name.removeprefix("nn.functional.").removeprefix("linalg.")
 
 
-def _sum(parts: list[Expression]) -> Expression:
+def summed(parts: list[Expression]) -> Expression:
     return reduce(lambda one, other: Infix("add", one, other), parts)
 
 
-def _summed(inner: Expression, dim: int, keepdim: bool) -> Expression:
+def along(inner: Expression, dim: int, keepdim: bool) -> Expression:
     return Call("sum", (inner, Number(dim)), (("keepdim", "True"),) if keepdim else ())

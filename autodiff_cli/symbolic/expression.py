@@ -158,12 +158,15 @@ class _Builder:
         key = node.op.key
         if is_logdet(node):
             return Call("logdet", (self.build(node.args[2].args[0].args[0], depth + 1),))
-        same = key == "expand" and node.shape == node.inputs[0].shape
-        if same or key in ("cast", "alias", "depends", "with_value"):
+        if seen_alike(node) or key in ("cast", "alias", "depends", "with_value"):
             return self.build(node.inputs[0], depth)
         if key in ("unsafe_view", "unshared_view", "reshape_alias"):
             size = Name(static_text(tuple(node.shape)))
             return Call("reshape", (self.build(node.inputs[0], depth + 1), size))
+        ones = node.ndim - node.inputs[0].ndim if key in ("view", "reshape") else 0
+        if ones > 0 and node.inputs[0].ndim and node.shape == node.inputs[0].shape + (1,) * ones:
+            at = ", ".join([":"] * node.inputs[0].ndim + ["None"] * ones)
+            return Index(self.build(node.inputs[0], depth + 1), at)
         if key in ("slice", "select"):
             return Index(self.build(node.inputs[0], depth + 1), _place(node))
         mask = mask_of(node.args[1], self.masks) if key == "index" else None
@@ -178,6 +181,8 @@ class _Builder:
             return Call(FIRST[node.args[0].op.key], tuple(parts))
         if key == "output":
             return Index(self.build(node.args[0], depth + 1), node.args[1])
+        if key == "filled" and node.args[1] in (0, 1):
+            return filled(node.args[1], node.shape)
         if key in INFIX and len(node.inputs) == 2:
             left, right = node.inputs
             if key == "pow" and right.op is CONSTANT and not right.shape and right.value == 1:
@@ -319,6 +324,12 @@ def _place(node: Node) -> str:
     ends = ["" if end is None or end == default else str(end)
             for end, default in ((first, 0), (last, inner.shape[dim % inner.ndim]))]  # fmt: skip
     return ahead + ":".join(ends) + (f":{step}" if step != 1 else "")
+
+
+def seen_alike(node: Node) -> bool:
+    """Whether a node is a view of another one as it is."""
+    views = node.op.key in ("expand", "view", "reshape")
+    return views and node.shape == node.inputs[0].shape
 
 
 def is_logdet(node: Node) -> bool:

@@ -20,6 +20,7 @@ import numpy as np
 from autodiff_cli.autograd import reverse
 from autodiff_cli.autograd.tensor import Tensor
 from autodiff_cli.errors import AutodiffError
+from autodiff_cli.explain.blackboard import Known, derivation
 from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.op import constant, value_of
 from autodiff_cli.graph.registry import F
@@ -29,7 +30,6 @@ from autodiff_cli.language.syntax.parser import parse
 from autodiff_cli.language.values.values import Scope
 from autodiff_cli.source import Source
 from autodiff_cli.symbolic.derivation import formulas
-from autodiff_cli.symbolic.differentials import derivation
 from autodiff_cli.symbolic.expression import Expression, text
 from autodiff_cli.symbolic.latex import latex
 from autodiff_cli.symbolic.terms import NoFormula
@@ -109,9 +109,12 @@ def lengths(case: Case, place: str) -> list[int | None]:
     except (NoFormula, AutodiffError):  # or one in words that programs do not have
         pass
     try:
-        lines = derivation(total, nodes[place], names, "change")
+        lines = derivation(total, nodes[place], Known(names, {}, {}, {}, ()), "change")
         change = weights(case, expected.shape, "change").astype(expected.dtype)
-        value = evaluated(lines[-1].shown, {**given, "change": constant(change)})
+        known = {**given, "change": constant(change)}
+        for name, part in (let for line in lines for let in line.lets):
+            known[name] = Tensor(constant(evaluated(part, known)))
+        value = evaluated(lines[-1].shown, known)
         if np.allclose(value, (expected * change).sum(), rtol * 10, rtol * largest):
             found[1] = len(lines)
     except (NoFormula, AutodiffError):

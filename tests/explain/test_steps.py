@@ -11,7 +11,7 @@ from autodiff_cli.explain.derive import Derived, derive_source
 from autodiff_cli.explain.model import Request
 from autodiff_cli.session import Options
 from autodiff_cli.source import Source
-from autodiff_cli.symbolic.differentials import _Steps
+from autodiff_cli.symbolic.differentials import Rules
 from autodiff_cli.symbolic.expression import Infix
 
 from .test_textbook import DATA
@@ -37,37 +37,106 @@ def test_what_has_no_rule_is_refused(wrt: str, loss: str) -> None:
             ("d(mean((X @ w - y)**2))", ""),
             ("mean(d((X @ w - y)**2))", "d of mean is mean of d"),
             ("mean(2 * (X @ w - y) * d(X @ w - y))", "power rule"),
-            ("mean(2 * (X @ w - y) * d(X @ w))", "the rest is constant"),
-            ("mean(2 * (X @ w - y) * (X @ dw))", "a constant factor stays"),
-            ("sum((0.5 * (X @ w - y) @ X) * dw)", "what multiplies dw, collected"),
+            ("mean(2 * (X @ w - y) * (X @ dw))", "the rest is constant; a constant factor stays"),
+            ("sum(0.5 * (X @ w - y) @ X * dw)", "what multiplies dw, collected"),
         ]),
         ("logdet(A)", "A", [
             ("d(logdet(A))", ""),
             ("trace(inv(A) @ dA)", "d logdet(M) = trace(inv(M) @ dM)"),
-            ("sum((inv(A).T) * dA)", "what multiplies dA, collected"),
+            ("sum(inv(A).T * dA)", "what multiplies dA, collected"),
         ]),
         ("x @ x / sum(x)", "x", [
             ("d(x @ x / sum(x))", ""),
             ("(d(x @ x) * sum(x) - x @ x * d(sum(x))) / sum(x)**2", "quotient rule"),
             ("((dx @ x + x @ dx) * sum(x) - x @ x * sum(dx)) / sum(x)**2",
              "product rule; d of sum is sum of d"),
-            ("sum(((2 * x - loss) / sum(x)) * dx)", "what multiplies dx, collected"),
+            ("sum((2 * x - loss) / sum(x) * dx)", "what multiplies dx, collected"),
         ]),
     ],
 )  # fmt: skip
 def test_as_on_a_blackboard(loss: str, wrt: str, lines: list[tuple[str, str]]) -> None:
     (found,) = steps(loss, wrt).derivatives
-    assert list(found.steps) == lines
+    assert [(step.shown, step.rule) for step in found.steps] == lines
+
+
+NETWORK = """
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 4)
+        self.norm = nn.LayerNorm(4)
+        self.out = nn.Linear(4, 2)
+    def forward(self, x):
+        return self.out(nn.functional.gelu(self.norm(self.fc(x))))
+torch.manual_seed(0)
+net = Net()
+x, y = torch.randn(5, 3), torch.randn(5, 2)
+loss = nn.functional.mse_loss(net(x), y)
+loss.backward()
+"""
+
+
+def test_networks_have_the_names_of_the_formula() -> None:
+    """What multiplies the change of a value is collected and has the name that the formula has for
+    it; no line is long."""
+    found = derive_source(
+        Source(NETWORK, "net.py"), Options(), Request(wrt=("net.fc.weight",)), steps=True
+    )
+    (d,) = found.derivatives
+    assert [(step.shown, step.rule) for step in d.steps[-6:]] == [
+        ("sum(g_z * d(z))", "what multiplies d(z), collected"),
+        ("sum(g_z * d(r / sqrt(u) * net.norm.weight + net.norm.bias))", "what layer_norm is"),
+        ("sum(g_z * (d(h) - mean(d(h), 1, keepdim=True) - r / u * mean(r * d(h), 1, keepdim=True))"
+         " / sqrt(u) * net.norm.weight)",
+         "d n(u) = (du - mean(du) - n * mean(n * du)) / s, n(u) = (u - mean(u)) / s"),
+        ("sum(g_h * d(h))", "what multiplies d(h), collected"),
+        ("sum(g_h * (x @ d(net.fc.weight).T))",
+         "the rest is constant; a constant factor stays; d(u.T) = d(u).T"),
+        ("sum(g_h.T @ x * d(net.fc.weight))", "what multiplies d(net.fc.weight), collected"),
+    ]  # fmt: skip
+    lets = dict(let for step in d.steps for let in step.lets)
+    assert d.text == "g_h.T @ x"
+    assert {name: lets[name] for name, _, _ in d.lets if name in "hruz"} == {
+        name: part for name, part, _ in d.lets if name in "hruz"
+    }
+    assert lets["g_h"] == {name: part for name, part, _ in d.lets}["g_h"]
+
+
+@pytest.mark.parametrize(
+    ("program", "wrt", "line"),
+    [
+        # The step after which everybody goes on by heart.
+        ("loss = cross_entropy(X @ W, k)", "W", "sum(h * d(X @ W))"),
+        ("p = sigmoid(X @ w); loss = -mean(c * log(p) + (1 - c) * log(1 - p))", "w",
+         "sum(g_p * d(p))"),
+        # Two ways lead to h, and are taken together when both have arrived.
+        ("h = tanh(A @ x); q = tanh(B @ h); loss = sum((h + tanh(C @ q) + q)**2)", "x",
+         "sum(g_q * d(q)) + sum(2 * (h + t + q) * d(h))"),
+        ("dw = const([1, 2, 3]); loss = sum(w**2 * dw)", "w", "sum(2 * w * d(w) * dw)"),
+        ("loss = mean(maximum(zeros(4), 1 - y * (X @ w)))", "w",
+         "mean(d(maximum(zeros(4), 1 - y * (X @ w))))"),
+        ("loss = sum(tanh(A @ x + x)**2)", "x", "sum(2 * t * (1 - t**2) * (A @ dx + dx))"),
+    ],
+)  # fmt: skip
+def test_lines_of_a_derivation(program: str, wrt: str, line: str) -> None:
+    found = derive_source(
+        Source(f"{DATA}{program}\n", "a.expr"), Options(), Request(wrt=(wrt,)), steps=True
+    )
+    assert found.error is None
+    lines = [step.shown for step in found.derivatives[0].steps]
+    assert line in lines, lines
 
 
 def test_a_line_that_is_not_equal_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    rule = _Steps._power
+    rule = Rules._power
 
     def wrong(self: Any, node: Any) -> Any:
         shown, name = rule(self, node)
         return Infix("mul", shown, shown), name
 
-    monkeypatch.setattr(_Steps, "_power", wrong)
+    monkeypatch.setattr(Rules, "_power", wrong)
     found = steps("sum(x**3)", "x")
     assert found.error is not None and found.error.code == "E404"
 
@@ -80,13 +149,12 @@ def test_the_command(cli: Any) -> None:
         "                 d of sum is sum of d\n"
         "             = sum(3 * w**2 * dw)\n"
         "                 power rule\n"
-        "             = sum((3 * w**2) * dw)\n"
-        "                 what multiplies dw, collected\n"
         "d loss / d w = 3 * w**2\n"
     )
     document = json.loads(cli(*arguments, "--format", "json").out)
     steps = document["derivatives"]["w"]["steps"]
-    assert steps[2] == {"expr": "sum(3 * w**2 * dw)", "rule": "power rule"} and len(steps) == 4
+    line = {"expr": "sum(3 * w**2 * dw)", "rule": "power rule", "lets": []}
+    assert steps[2] == line and len(steps) == 3
     assert cli(*arguments, "--order", "2").code == 2
 
 

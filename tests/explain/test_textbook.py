@@ -116,8 +116,8 @@ def shortest(program: str, wrt: str, formula: str, order: int, said: bool) -> No
     assert d.verified
     if said:  # each line has the value of the one before, by a rule that is named
         assert d.steps[0][0].startswith("d(") and not d.steps[0][1]
-        assert all(rule for _, rule in d.steps[1:])
-        assert not re.search(r"\bd\(", d.steps[-2][0]) and f"d{wrt}" in d.steps[-1][0]
+        assert all(step.rule for step in d.steps[1:])
+        assert not re.search(r"\bd\(", d.steps[-1][0]) and f"d{wrt}" in d.steps[-1][0]
     lines = "".join(f"{name} = {part}\n" for name, part, _ in d.lets)
     *parts, rest = formula.split("; ")
     named = "".join(f"{part}\n" for part in parts)

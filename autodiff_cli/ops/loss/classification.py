@@ -88,6 +88,20 @@ def nll_loss(
         "NllLossBackward0" if len(input.shape) < 3 else "NllLoss2DBackward0"
     ),
     public=False,
+    counterpart=(
+        NN + "nll_loss",
+        lambda input, target, weight, ignore_index, reduction: (
+            (input, target) if weight is None else (input, target, weight),
+            {
+                key: value
+                for key, value, usual in (
+                    ("ignore_index", ignore_index, -100),
+                    ("reduction", repr(reduction), "'mean'"),
+                )
+                if value != usual
+            },
+        ),
+    ),
     samples=[S(t(2, 3), ints(2))],
     properties=NAMED_SLOPE | {"one edge", "saves input"},
     phrase="minus the weight of each class at its target, divided by what the mean divides by",

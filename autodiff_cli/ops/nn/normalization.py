@@ -77,6 +77,9 @@ def _slopes_of_batch(g, input, mean, rstd, scale, dims):
 @composite(
     public=False,
     vjp=_standardized_vjp,
+    counterpart=lambda input, mean, rstd, weight, bias, dims, shape, by_row: _affine(
+        F.mul(F.sub(input, mean), rstd), weight, bias, shape
+    ),
     properties=frozenset({"whole slope"}),
     samples=[
         S(t(2, 3), t(2, 1), t(2, 1), t(3), t(3), (1,), (3,), True, order=0, because=MOMENTS),
@@ -225,6 +228,13 @@ def group_norm(
 
 @composite(
     public=False,
+    counterpart=(
+        NN + "batch_norm",
+        lambda input, weight, bias, mean, var, eps: (
+            (input, mean, var, weight, bias),
+            {"training": True} if mean is None else {},
+        ),
+    ),
     grad_fn="NativeBatchNormBackward0",
     properties=frozenset({"saves its body", "slope has a name", "three edges"}),
     samples=[S(t(3, 2), t(2), t(2), None, None, 1e-5)],

@@ -16,31 +16,35 @@ SCHEMA = "autodiff.derive/1"
 def lines(found: Derived, *, color: bool = False, width: int | None = None) -> str:
     """`d loss / d A = 2 * A + B`, one a line; long ones go on below themselves in a terminal of
     `width` cells."""
+
+    def put(text: str, margin: int) -> str:
+        text = printable(text, WHOLE)
+        if width is None:
+            return text
+        return f"\n{' ' * margin}".join(broken(text, max(width - margin, 20)))
+
     shown = []
     for d in found.derivatives:
         head = _head(found, d.wrt)
         note = "" if d.verified else "   (not verified)"
         margin = text_width(head) + 3
-        text = printable(d.text, WHOLE)
-        if width is not None:
-            text = f"\n{' ' * margin}".join(broken(text, max(width - margin, 20)))
-        for at, (line, rule) in enumerate(d.steps):
+        text = put(d.text, margin)
+        for at, (line, rule, lets) in enumerate(d.steps):
             start = f"d({printable(found.of)})" if at == 0 else ""
-            shown.append(f"{start:>{margin - 3}} = {printable(line, WHOLE)}\n")
+            shown.append(f"{start:>{margin - 3}} = {put(line, margin)}\n")
             if rule:
                 dim, end = (DIM, RESET) if color else ("", "")
-                shown.append(f"{' ' * margin}  {dim}{rule}{end}\n")
+                shown.append(f"{' ' * margin}  {dim}{put(rule, margin + 2)}{end}\n")
+            for name, part in lets:
+                start = f"{' ' * margin}  let {name} = "
+                shown.append(f"{start}{put(part, text_width(start))}\n")
         if color:
             head = f"{BOLD}{head}{RESET}"
             note = f"{DIM}{note}{RESET}" if note else ""
         shown.append(f"{head} = {text}{note}\n")
         for at, (name, part, _) in enumerate(d.lets):
             start = f"{'where' if at == 0 else 'and':>{margin - 1}} {name} = "
-            text = printable(part, WHOLE)
-            if width is not None:
-                indent = text_width(start)
-                text = f"\n{' ' * indent}".join(broken(text, max(width - indent, 20)))
-            shown.append(f"{start}{text}\n")
+            shown.append(f"{start}{put(part, text_width(start))}\n")
     return "".join(shown)
 
 
@@ -100,7 +104,10 @@ def _body(found: Derived) -> dict[str, Any]:
                 "expr": d.text,
                 "text": d.text,
                 "lets": [[name, part] for name, part, _ in d.lets],
-                "steps": [{"expr": line, "rule": rule} for line, rule in d.steps],
+                "steps": [
+                    {"expr": line, "rule": rule, "lets": [list(let) for let in lets]}
+                    for line, rule, lets in d.steps
+                ],
                 **picked(d, "cost", "latex", "shape", "verified"),
             }
             for d in found.derivatives
