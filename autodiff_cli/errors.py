@@ -331,6 +331,11 @@ class Ended:
     warnings: list[Diagnostic] = field(default_factory=list)
 
     @property
+    def partial(self) -> bool:
+        """Whether there are results beside the error."""
+        return False
+
+    @property
     def status(self) -> str:
         return "ok" if self.error is None else "error"
 

@@ -89,6 +89,10 @@ class Derived(Ended):
     code: str = ""  # stand-alone, where it was asked for
     data: dict[str, np.ndarray] = field(default_factory=dict)  # what it reads from a file
 
+    @property
+    def partial(self) -> bool:
+        return bool(self.derivatives)
+
 
 def derive_source(
     source: Source, options: Options, request: Request, raw: bool = False, order: int = 1,

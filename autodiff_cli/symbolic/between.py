@@ -134,7 +134,7 @@ class Chain:
 
     def by(self, kept: list[Node]) -> Found:
         """With these values as names."""
-        algebra, lines = self.algebra, {}
+        algebra, lines, gradients = self.algebra, {}, {}
         names = {**self.ends, **{node: self.names[node] for node in kept}}
         meanings: dict[Node, Sum] = {}
         named: dict[Sum, str] = {}
@@ -163,9 +163,10 @@ class Chain:
                 while name in self.taken or name in names.values():
                     name += "_"
                 lines[name] = self._shown(found, named)
+                gradients[name] = names[node]
                 g = algebra.of_atom(algebra.atom("name", name, (), node.shape))
                 slopes.append((g, meanings[node]))
-        return merged(lines, self.taken)
+        return merged(lines, gradients, self.taken)
 
     def _shown(self, sum_: Sum, named: Mapping[Sum, str]) -> Expression:
         """The cheapest way to write a sum with the names of those that may be parts of it."""
@@ -194,9 +195,9 @@ def _price(found: Found) -> tuple[int, int]:
     return sum(map(cost_of, lines)), sum(len(text(part, 0, True)) for part in lines)
 
 
-def merged(lines: dict[str, Expression], taken: set[str]) -> Found:
+def merged(lines: dict[str, Expression], gradients: Mapping[str, str], taken: set[str]) -> Found:
     """With what is used once in its place, where that leaves lines short, and names for what is
-    repeated; the line without a name is what is wanted."""
+    repeated; the line without a name is what is wanted. `gradients`: with respect to what."""
     while _shortened(lines):
         pass
     names = list(lines)
@@ -207,7 +208,7 @@ def merged(lines: dict[str, Expression], taken: set[str]) -> Found:
     lets = in_order([*found.items(), *more])
     chosen = {name: name for name, _ in lets}
     for name, part in lets:  # gradients with respect to what has no name any more
-        if name.startswith("g_") and name[2:] not in taken and name[2:] not in chosen:
+        if gradients.get(name, name) not in {*taken, *chosen}:
             chosen[name] = letter(part, taken, chosen.values())
     return renamed(shown, chosen), [(chosen[name], renamed(part, chosen)) for name, part in lets]
 

@@ -451,10 +451,19 @@ def _axes_of_call(function: str, arguments: Any, keywords: Any) -> int | None:
     if function == "solve":
         return axes_of(arguments[1])
     if function in REDUCTIONS and inner is not None:
-        some = [*arguments[1:], *(dims for key, dims in keywords if key == "dim")]
-        gone = str(some[0]).count(",") + 1 if some and isinstance(some[0], Name) else 1
-        return 0 if not some else inner - gone * (("keepdim", "True") not in keywords)
+        gone = len(reduced_axes(arguments, keywords))
+        return 0 if not gone else inner - gone * (("keepdim", "True") not in keywords)
     return inner
+
+
+def reduced_axes(
+    arguments: tuple[Any, ...], keywords: tuple[tuple[str, str], ...]
+) -> tuple[int, ...]:
+    """The axes that a call makes one element of; none where they are all."""
+    said = [text(dims) for dims in arguments[1:2]] + [
+        dims for key, dims in keywords if key == "dim"
+    ]
+    return tuple(int(axis) for dims in said[:1] for axis in re.findall(r"-?\d+", dims))
 
 
 def _widest(parts: Any) -> int | None:
@@ -467,8 +476,9 @@ def is_column(shown: Any) -> bool:
     match shown:
         case Index(_, ":, None"):
             return True
-        case Call(function, _, keywords) if function in REDUCTIONS:
-            return ("keepdim", "True") in keywords
+        case Call(function, (inner, *_) as arguments, keywords) if function in REDUCTIONS:
+            kept = ("keepdim", "True") in keywords and axes_of(inner) in (2, None)
+            return kept and reduced_axes(arguments, keywords) == (1,)
         case Infix("pow" | "div" | "mul" | "add" | "sub", left, Number()):
             return is_column(left)
         case Call("sqrt" | "log" | "exp", (inner,), ()):

@@ -223,16 +223,16 @@ def negative(form: Form) -> Form:
     return Form(cost, form.marks, Negative(form.shown))
 
 
-def _apart(shown: Any) -> tuple[float, Any]:
-    """The number that a product begins with, and the rest."""
+def apart(shown: Any) -> tuple[float, Any]:
+    """The number that a product begins with, 1 where there is none, and the rest."""
     match shown:
         case Negative(inner):
-            number, rest = _apart(inner)
+            number, rest = apart(inner)
             return -number, rest
         case Infix("mul", Number(value), right) if isinstance(value, int | float):
             return value, right
         case Infix("mul" | "div" | "matmul", left, right):
-            number, rest = _apart(left)
+            number, rest = apart(left)
             return number, shown._replace(left=rest)
     return 1.0, shown
 
@@ -243,7 +243,7 @@ def with_number(form: Form, number: float) -> Form:
     if is_condition(shown):
         ends = (shown.arguments[0], literal(number), Number(0.0))
         return form._replace(shown=Call("where", ends)) if number != 1 else form
-    own, rest = _apart(form.shown)
+    own, rest = apart(form.shown)
     if number != 1 and own != 1:
         number *= own
         form = Form(form.cost + cost_of(rest) - cost_of(form.shown), form.marks, rest)

@@ -24,7 +24,9 @@ from .expression import (
     Transposed,
     axes_of,
     is_column,
+    reduced_axes,
 )
+from .forms import apart
 
 _SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
@@ -51,6 +53,14 @@ _GREEK = frozenset(
      "mu", "nu", "xi", "pi", "rho", "sigma", "tau", "phi", "chi", "psi", "omega", "Gamma",
      "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Phi", "Psi", "Omega"]
 )  # fmt: skip
+_LETTERS = "ijklmnpqrs"  # of axes
+_OVER = {  # what is made of some axes, and of what of each element
+    "sum": (r"\sum", ""), "prod": (r"\prod", ""), "amax": (r"\max", ""), "amin": (r"\min", ""),
+    "max": (r"\max", ""), "min": (r"\min", ""), "logsumexp": (r"\log \sum", r"\exp "),
+    "mean": (r"\operatorname{mean}", ""), "var": (r"\operatorname{var}", ""),
+    "std": (r"\operatorname{std}", ""), "median": (r"\operatorname{median}", ""),
+}  # fmt: skip
+_KEPT = ("softmax", "log_softmax", "cumsum", "cumprod", "logcumsumexp", "flip")
 _SHORT = {"lam": r"\lambda", "eps": r"\epsilon", "loss": r"\ell"}
 
 
@@ -98,6 +108,8 @@ def name(text: str) -> str:
         letter = _symbol(_NUMBERED.sub(r"\1", tail)) is not None
         below = name(tail) if letter else rf"\mathrm{{{tail}}}"
         return f"{symbol}_{{{below}}}"
+    if re.fullmatch(r"\([\d, -]*\)", text):
+        return rf"\left({text[1:-1].rstrip(',')}\right)"
     if not text.isidentifier():
         return rf"\texttt{{{escaped(text)}}}"
     runs = []
@@ -170,6 +182,8 @@ def _shown(expression: Any) -> tuple[str, float]:
         case Index(inner, at):
             if is_column(expression):
                 return _shown(inner)
+            if re.fullmatch(r":(, :)*(, None)+", str(at)):
+                return rf"{latex(inner, _PRODUCT + 1)} \otimes \mathbf{{1}}", _PRODUCT
             if isinstance(at, tuple):
                 at = ", ".join(":" if part == Name(":") else latex(part) for part in at)
             shown = latex(inner, ATOM)
@@ -215,26 +229,16 @@ def _turned(matrix: Any) -> str:
     return _raised(matrix, r"\top")
 
 
-def _apart(product: Any) -> tuple[str, Any]:
-    """The number in front of a product, and the rest."""
-    match product:
-        case Infix("mul", Number() as factor, right):
-            return f"{latex(factor, _PRODUCT)} ", right
-        case Infix("mul" | "div" | "matmul", left, _):
-            found, rest = _apart(left)
-            return found, product._replace(left=rest) if found else product
-    return "", product
-
-
-def _fronted(factor: str, shown: str) -> str:
-    return rf"{factor}\cdot {shown}" if shown[:1].isdigit() else factor + shown
+def _fronted(factor: float, shown: str) -> str:
+    between = r"\cdot " if shown[:1].isdigit() else ""
+    return f"{number(factor)} {between}{shown}"
 
 
 def _matmul(left: Any, right: Any) -> str:
     for position, part in enumerate((left, right)):
-        number_, rest = _apart(part)
-        if number_:
-            return _fronted(number_, _matmul(*((left, rest) if position else (rest, right))))
+        factor, rest = apart(part)
+        if factor > 0 and factor != 1:
+            return _fronted(factor, _matmul(*((left, rest) if position else (rest, right))))
     ahead, behind = axes_of(left), axes_of(right)
     if ahead == 1:
         if behind == 1:
@@ -257,10 +261,10 @@ def _product(left: Any, right: Any) -> tuple[str, int]:
     """Numbers in front, vectors along the rows or columns of a matrix as diagonal matrices; and
     how tightly that binds."""
     for position, part in enumerate((left, right)):
-        number_, rest = _apart(part)
-        if number_:
+        factor, rest = apart(part)
+        if factor > 0 and factor != 1:
             shown, own = _product(*((left, rest) if position else (rest, right)))
-            return _fronted(number_, shown), own
+            return _fronted(factor, shown), own
     ahead, behind = axes_of(left), axes_of(right)
     if ahead == 0 or behind == 0:
         first, second = latex(left, _PRODUCT), latex(right, _PRODUCT + 1)
@@ -323,6 +327,7 @@ def _spread(one: Any, other: Any, own: float) -> str:
 def _call(
     function: str, arguments: tuple[Any, ...], keywords: tuple[tuple[str, str], ...]
 ) -> tuple[str, int]:
+    axes = reduced_axes(arguments, keywords) if function in _OVER else ()
     match function, arguments:
         case "sqrt", (inner,):
             return rf"\sqrt{{{latex(inner)}}}", ATOM
@@ -351,7 +356,7 @@ def _call(
         case "eye", (Number(size),):
             return f"I_{{{size}}}", ATOM
         case (("ones" | "zeros"), sizes) if all(isinstance(a, Number) for a in sizes):
-            kept = [str(a.value) for a in sizes if a.value != 1] or ["1"]
+            kept = [str(a.value) for a in sizes if a.value != 1 or len(sizes) > 2] or ["1"]
             digit = 1 if function == "ones" else 0
             shown = r" \times ".join(kept)
             return rf"\mathbf{{{digit}}}_{{{shown}}}", ATOM
@@ -366,14 +371,39 @@ def _call(
             return rf"\mathbf{{1}}^{{\top}} {latex(inner, _PRODUCT + 1)} \mathbf{{1}}", _PRODUCT
         case "sum", (inner, Number(1)) if axes_of(inner) == 2:
             return rf"{latex(inner, _PRODUCT)} \mathbf{{1}}", _PRODUCT
-        case "sum", (inner, Number(0)) if axes_of(inner) == 2:
-            return rf"\sum_{{i}} {{{latex(inner, ATOM)}}}_{{i,:}}", _SUM
-        case "sum", (inner, Name(axes)) if re.fullmatch(r"\([\d, ]+\)", axes) and axes_of(inner):
-            summed = {int(axis) for axis in re.findall(r"\d+", axes)}
-            letters = ["ijklmn"[i] if i in summed else ":" for i in range(axes_of(inner) or 0)]
-            labels = ",".join(place for place in letters if place != ":")
-            shown = f"{{{latex(inner, ATOM)}}}_{{{','.join(letters)}}}"
-            return rf"\sum_{{{labels}}} {shown}", _SUM
+        case _, (inner, *_) if function in _OVER and axes_of(inner) and axes:
+            head, tail = _OVER[function]
+            return (
+                rf"{head}_{{{','.join(_LETTERS[i] for i in axes)}}} {tail}{_along(inner, axes)}",
+                _SUM,
+            )
+        case _, (inner, Number(axis)) if function in _KEPT and axes_of(inner):
+            head = _head(function)
+            if axes_of(inner) == 1:
+                return rf"{head}\left({latex(inner)}\right)", ATOM
+            return rf"{head}_{{{_LETTERS[axis]}}}\left({_along(inner, (axis,))}\right)", ATOM
+        case "einsum", (Name(equation), *parts):
+            return _summed(equation, parts), ATOM
+        case "permute", (inner, Name(order)):
+            found = "".join(_LETTERS[int(axis)] for axis in re.findall(r"\d+", order))
+            return _summed(f"'{_LETTERS[: len(found)]}->{found}'", [inner]), ATOM
+        case "reshape", (inner, Name(sizes)):
+            shape = r" \times ".join(re.findall(r"\d+", sizes))
+            return rf"{_head(function)}_{{{shape}}}\left({latex(inner)}\right)", ATOM
+        case "flatten", (inner, Number(first), *last) if axes_of(inner):
+            ends = range(first, last[0].value + 1 if last else axes_of(inner) or 0)
+            letters = ",".join(_LETTERS[i] for i in ends)
+            return rf"{_head(function)}_{{{letters}}}\left({latex(inner)}\right)", ATOM
+        case "unflatten", (inner, Number(axis), Name(sizes)):
+            shape = r" \times ".join(re.findall(r"\d+", sizes))
+            return (
+                rf"{_head(function)}_{{{_LETTERS[axis]} \to {shape}}}\left({latex(inner)}\right)",
+                ATOM,
+            )
+        case "cat", (Listed(parts),):
+            return _matrix(r" \\ ", parts), ATOM
+        case "cat", (Listed(parts), Number(1)) if all(axes_of(part) == 2 for part in parts):
+            return _matrix(" & ", parts), ATOM
         case "transpose", (inner, Number(0), Number(1)):
             return _turned(inner), _POWER
         case "transpose", (inner, Number(), Number(last)) if axes_of(inner) == last + 1:
@@ -386,10 +416,36 @@ def _call(
                 f"{latex(left, _PRODUCT + 1)} {sign}{below} {latex(right, _PRODUCT + 1)}",
                 _PRODUCT,
             )
-    head = _FUNCTIONS.get(function) or rf"\operatorname{{{escaped(function)}}}"
+    head = _head(function)
     said = [latex(a) for a in arguments]
     said += [rf"\text{{{escaped(f'{key}={value}')}}}" for key, value in keywords]
     return rf"{head}\left({', '.join(said)}\right)", ATOM
+
+
+def _head(function: str) -> str:
+    return _FUNCTIONS.get(function) or rf"\operatorname{{{escaped(function)}}}"
+
+
+def _along(inner: Any, axes: tuple[int, ...]) -> str:
+    """Something with the letters of some of its axes."""
+    count = axes_of(inner) or 0
+    at = [_LETTERS[i] if i in axes else ":" for i in range(count)]
+    return f"{{{latex(inner, ATOM)}}}_{{{','.join(at)}}}"
+
+
+def _summed(equation: str, parts: list[Any]) -> str:
+    """A sum of products by its indices, in brackets with those of the result."""
+    sides, _, result = equation[1:-1].partition("->")
+    over = "".join(x for x in dict.fromkeys(sides.replace(",", "")) if x not in result)
+    factors = [
+        f"{{{latex(x, ATOM)}}}_{{{at}}}" for x, at in zip(parts, sides.split(","), strict=True)
+    ]
+    shown = rf"\sum_{{{over}}} " * bool(over) + r" \, ".join(factors)
+    return rf"\left[{shown}\right]_{{{result}}}" if result else _bracketed(shown)
+
+
+def _matrix(between: str, parts: Any) -> str:
+    return rf"\begin{{bmatrix}} {between.join(map(latex, parts))} \end{{bmatrix}}"
 
 
 _OPEN = r"\left("

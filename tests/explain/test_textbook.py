@@ -200,6 +200,40 @@ def test_problems_of_other_fields(name: str, program: str, wrt: str, formula: st
         ),
         (1, "b2", "sum(N * b2[:, None])", r"\sum_{i,k} {N}_{i,:,k}"),
         (
+            1,
+            "N",
+            "sum(mean(N, 2)**2)",
+            r"\frac{\mathbf{1}_{1 \times 1 \times 6} \odot \left(\sum_{k} {N}_{:,:,k}\right)}{18}",
+        ),
+        (
+            1,
+            "X",
+            "sum(logsumexp(X, 1)**2) / 2",
+            r"\operatorname{diag}\left(\log \sum_{j} \exp {X}_{:,j}\right)"
+            r" \operatorname{softmax}_{j}\left({X}_{:,j}\right)",
+        ),
+        (
+            1,
+            "w",
+            "sum(einsum('bij,j->bi', F, w)**2) / 2",
+            r"\left[\sum_{ij} {F}_{ijk} \, {\left(F w\right)}_{ij}\right]_{k}",
+        ),
+        (
+            1,
+            "N",
+            "sum(N.permute(2, 0, 1) * N.reshape(6, 2, 2))",
+            r"\operatorname{reshape}_{2 \times 2 \times 6}\left(\left[{N}_{ijk}\right]_{kij}\right)"
+            r" + \left[{\operatorname{reshape}_{6 \times 2 \times 2}\left(N\right)}_{ijk}"
+            r"\right]_{jki}",
+        ),
+        (
+            1,
+            "N",
+            "sum(N.flatten(0, 1) * N.flatten(0, 1)[:, :1])",
+            r"{N}_{:, :, 0} \otimes \mathbf{1}"
+            r" + \left(\sum_{k} {N}_{:,:,k}\right) \odot \left(I_{6}\right)_{0}",
+        ),
+        (
             2,
             "x",
             "sum((A @ x)**4)",

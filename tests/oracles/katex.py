@@ -11,7 +11,7 @@ import json
 import subprocess
 
 from tests.explain.test_recorded import formulas_in_latex
-from tests.explain.test_textbook import CASES, DATA, derived
+from tests.explain.test_textbook import CASES, DATA, PROBLEMS, derived
 
 SCRIPT = """
 const katex = require("katex");
@@ -24,8 +24,10 @@ for (const text of JSON.parse(require("fs").readFileSync(0, "utf8")))
 def formulas() -> list[str]:
     """The LaTeX of all derivatives: of the cases, and of those that are recorded."""
     found = formulas_in_latex()
-    for order, wrt, loss, _ in CASES:
-        for d in derived(f"{DATA}loss = {loss}\n", wrt, int(order)).derivatives:
+    programs = [(f"{DATA}loss = {loss}\n", wrt, int(order)) for order, wrt, loss, _ in CASES]
+    programs += [(program, wrt, 1) for _, program, wrt, _ in PROBLEMS]
+    for program, wrt, order in programs:
+        for d in derived(program, wrt, order).derivatives:
             found += [d.latex, *(part for _, _, part in d.lets)]
     return found
 

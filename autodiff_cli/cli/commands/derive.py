@@ -90,8 +90,7 @@ class Deriver(Documents):
 
         if self.form == "json":
             self.emit(shown.dump(report))
-        # What ended with its process has none.
-        elif report.error is None or getattr(report, "derivatives", False):
+        elif report.error is None or report.partial:
             if report.code:
                 self.emit(report.code)
                 if report.data:
