@@ -297,7 +297,8 @@ def arranged(form: Form, layout: Layout, want: Layout) -> Form | None:
     if set(marks) <= {":"}:
         return form
     shown = Index(form.shown, ", ".join(marks))
-    return Form(form.cost + 1, form.marks + len(marks) - len(layout) + 1, shown)
+    more = len(marks) - len(layout) + 1 + 2 * marks.count("0")
+    return Form(form.cost + 1, form.marks + more, shown)
 
 
 def permuted(form: Form, order: Sequence[int]) -> Form:

@@ -602,7 +602,7 @@ class Printer(AtomPrinter):
             if ahead:
                 shown = Index(form.shown, ", ".join(["0"] * ahead))
                 add(forms, layout[ahead:], below, Form(form.cost + 1, form.marks + 3, shown))
-            if len(layout) == 2 and None not in layout:
+            if len(layout) == 2 and not isinstance(form.shown, Index):
                 add(forms, layout[::-1], below, turned(form))
             elif len(layout) > 2 and None not in layout[-2:]:
                 order = [*range(len(layout) - 2), len(layout) - 1, len(layout) - 2]

@@ -31,7 +31,7 @@ def derived(text: str, raw: bool = False) -> Derived:
         ("x = [1, 2]; loss = sum(tanh(x))", {"x": "1 - tanh(x)**2"}),
         ("x = [1, 2]; y = [3, 4]; loss = sum(x / y)", {"x": "1 / y", "y": "-x / y**2"}),
         ("W = [[1, 2], [3, 4]]; x = [[1], [2]]; loss = sum(W @ x)",
-         {"W": "ones(2, 1) @ x.T", "x": "sum(W, 0)[:, None]"}),
+         {"W": "ones(2, 1) * x.T", "x": "sum(W, 0)[:, None]"}),
         ("x = [3, 1]; k = const([2.5, 5]); loss = sum(x * k)", {"x": "k"}),
         ("x = [1, 2, 4]; loss = mean(x)", {"x": "ones(3) / 3"}),
         ("x = [1, 2]; loss = sum(sort(x)[0] * const([3.5, 5]))",
