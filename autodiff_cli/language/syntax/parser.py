@@ -368,7 +368,7 @@ def is_incomplete(text: str) -> bool:
 def _cut_off(tokens: Tokens, index: int, text: str) -> bool:
     kinds = tokens.kinds
     if kinds[index] == ERROR:
-        return tokens.open_at_end and index >= len(kinds) - 3 - len(tokens.indents)
+        return tokens.open_at_end and index == len(kinds) - 2 - len(tokens.indents)
     if kinds[index] == END:
         return tokens.open_at_end or kinds[index - 1] in (NEWLINE, DEDENT)
     at_end = all(kind in (DEDENT, END) for kind in kinds[index:])

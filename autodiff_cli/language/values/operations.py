@@ -180,7 +180,7 @@ def _no_operand(value: Any, symbol: str, pair: tuple[Any, ...]) -> AutodiffError
 
 
 def _list_binary(symbol: str, left: Any, right: Any) -> Any:
-    if not STATE.python and not (symbol == "+" and _plain_lists(left, right)):
+    if not (symbol == "+" and _plain_lists(left, right)):
         a, b = as_operand(left), as_operand(right)
         if isinstance(a, Tensor) or isinstance(b, Tensor):
             return tensor_binary(symbol, a, b)

@@ -48,7 +48,7 @@ def norm_slope(g, norm, x, p, dim, shared=True):
         hit = F.logical_or(F.eq(size, norm), F.isnan(size))
         if shared:
             g = F.div(g, F.sum(hit, dim, True))
-        return F.mul(sign, F.mul(g, hit))
+        return sign * (g * hit)
     if p < 1:
         slope = F.mul(sign, F.where(F.eq(x, 0), 0.0, F.pow(size, p - 1)))
         return F.mul(F.mul(slope, g), F.pow(norm, 1 - p))
