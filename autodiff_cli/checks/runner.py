@@ -247,8 +247,8 @@ class FileCheck:
             return 0
         if not wish.alone:
             return wish.line
-        for line in reversed(range(wish.line)):
-            if line and self.source.line(line).strip().partition("#")[0]:
+        for line in reversed(range(1, wish.line)):
+            if self.source.line(line).strip().partition("#")[0]:
                 return line
         return 0
 
