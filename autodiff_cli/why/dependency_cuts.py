@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
@@ -38,7 +37,7 @@ class Ways:
             origin = self.arrays.get(id(node.value))
             found = list(node.inputs)
             return found if origin is None else [*found, origin]
-        found = list(dict.fromkeys((*node.inputs, *nodes_in(node.args))))
+        found = list(dict.fromkeys(node.inputs))
         if node.body is not None:
             found.extend(dependencies(node))
         return found
@@ -115,16 +114,3 @@ def _compares(node: Node) -> bool:
     """Whether the program itself compares, or asks for bools, and no function does inside."""
     text = node.span.text if node.span is not None else ""
     return node.op is CAST or any(sign in text for sign in "<>=!~&|") or node.op.name in text
-
-
-def nodes_in(value: Any) -> list[Node]:
-    """Nodes anywhere in arguments: also in indices, which are tuples with slices."""
-    found: list[Node] = []
-    pending = [value]
-    while pending:
-        item = pending.pop()
-        if type(item) is Node:
-            found.append(item)
-        elif type(item) is tuple or type(item) is list:
-            pending.extend(item[:1000])
-    return found
