@@ -114,19 +114,6 @@ def test_the_plugin_can_be_switched_off(run: Run, folder: Path) -> None:
     assert run(*PLUGIN, "--no-expr", module="pytest", **QUICK).returncode == 5
 
 
-def test_the_plugin_imports_nothing_before_it_sees_a_program(run: Run, folder: Path) -> None:
-    (folder / "demo.expr").unlink()
-    (folder / "test_it.py").write_text(
-        "import sys\n\ndef test_it():\n"
-        "    ours = {n for n in sys.modules if n.startswith('autodiff_cli.')}\n"
-        "    assert ours <= {'autodiff_cli.version', 'autodiff_cli.cli',"
-        " 'autodiff_cli.cli.pytest_plugin'}\n"
-        "    assert 'numpy' not in sys.modules\n"
-    )
-    done = run(*PLUGIN, module="pytest", **QUICK)
-    assert done.returncode == 0, done.stdout
-
-
 TREE = """\
 def pytest_collection_finish(session):
     with open("tree.txt", "w") as file:
