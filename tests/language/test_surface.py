@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -122,7 +123,20 @@ def functional() -> list[Op]:
 
 
 FIXTURE = cases("surface")
-CASES: list[dict[str, Any]] = FIXTURE["cases"]
+
+
+def several() -> Iterator[dict[str, str]]:
+    """Programs that keep no names after one another, as all begin with the same lines."""
+    for kind, programs in groupby(FIXTURE["cases"], lambda case: case["id"].partition(":")[0]):
+        whole = list(programs)
+        step = 8 if kind in ("modules", "functions", "divergences") else 1
+        for part in (whole[i : i + step] for i in range(0, len(whole), step)):
+            yield {key: "".join(case[key] for case in part) for key in ("source", "stdout")} | {
+                "id": part[0]["id"]
+            }
+
+
+CASES = list(several())
 REACHED = Reached()
 NAMES = prelude._Names()
 # Functions that draw are no ops where programs have a state of random numbers.
