@@ -31,7 +31,7 @@ from autodiff_cli.transform.simplify import representatives
 
 from ..recorded import cases as recorded
 from ..table import Case, apply, arrays_of, cases, each_op, nodes_of, weights
-from .test_textbook import CASES, FIXTURES, data
+from .test_textbook import CASES, DATA, FIXTURES
 
 SAMPLES = sorted(Path("samples").glob("*.*"))
 
@@ -314,7 +314,7 @@ def written(to: str) -> dict[str, str]:
         if path.suffix in (".expr", ".py")
     }  # fmt: skip
     for name, loss in WRITTEN_IN_PLACE.items():
-        texts[name] = f"{data(loss)}loss = {loss}\n", "a.expr"
+        texts[name] = f"{DATA}loss = {loss}\n", "a.expr"
     for loss in STABLE:
         texts[f"stable-{loss.replace(' ', '')}"] = (
             f"z = [1000, -999, 1001.5]; loss = {loss}",
@@ -326,7 +326,7 @@ def written(to: str) -> dict[str, str]:
         texts[case["id"].replace(" ", "-")] = case["source"], "program.py"
     for i, (order, wrt, loss, _) in enumerate(CASES):
         if order == "1" and i % 4 == 0:
-            text = f"{data(loss)}loss = {loss}\n"
+            text = f"{DATA}loss = {loss}\n"
             texts[f"textbook-{wrt}-{loss.replace(' ', '')}"] = text, "a.expr"
     found = {}
     for name, (text, file) in texts.items():

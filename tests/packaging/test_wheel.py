@@ -134,14 +134,9 @@ def test_editable_install_uses_the_tree(project: Path, tmp_path: Path) -> None:
 
 # Other plugins of the environment, which take longer to load than these tests do.
 OTHERS = (
-    "hypothesispytest",
-    "anyio",
-    "typeguard",
-    "jaxtyping",
-    "zarr",
-    "xdist",
-    "xdist.looponfail",
-)
+    "hypothesispytest", "anyio", "typeguard", "jaxtyping", "zarr", "xdist", "xdist.looponfail",
+    "randomly",
+)  # fmt: skip
 
 
 def pytest_says(scripts: Path, cwd: Path, *words: str) -> tuple[int, str]:
