@@ -296,9 +296,12 @@ class _Context:
         if not raw and len(self.seeds) == 1 and (self.whole or _plain(self.seeds)):
             wanted = nodes * order if len(nodes) < order else nodes
             try:
-                for formula in formulas(
+                found = formulas(
                     self.seeds[0][0], wanted, self.ends, self.values, self.masks, self.taken
-                ):
+                )
+                (plain,) = spellings(gradient, self.short, True)
+                much_shorter = order == 1 and plain.cost * 2 < found[0].cost
+                for formula in [plain, *found] if much_shorter and readable(plain.shown) else found:
                     if len(text(formula.shown)) <= LONGEST and self._agrees(formula, gradient):
                         return formula, True
             except NoFormula as error:
@@ -308,7 +311,8 @@ class _Context:
         if order > 1 or (missing is not None and missing.op is CONSTANT):
             raise self._none(missing, gradient, wrt)
         short = [
-            formula for formula in spellings(gradient, self.short, raw)
+            formula if raw else formula.with_names({*self.taken, *self.short.values()})
+            for formula in spellings(gradient, self.short, raw)
             if readable(formula.shown) and len(text(formula.shown)) <= LONGEST
         ]  # fmt: skip
         for formula in short:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..graph.node import Node
 from .algebra import Algebra
-from .expression import INFIX, Call, Index, Infix, Name, Number
+from .expression import INFIX, Call, Expression, Index, Infix, Name, Number, expression_of
 from .forms import Form, call, infix, literal, placed
+from .lets import cost_of, mapped
 from .places import matrix
 from .terms import JOINS, OPERAND, At, Atom, Factor, NoFormula, Sum, is_summed, number_of
 
@@ -84,6 +86,8 @@ class AtomPrinter:
             return Form(0, 0, Name(atom.data, atom.shape))
         if atom.kind == "array":
             return Form(0, 0, atom.data)
+        if atom.kind == "call":
+            return self._call(atom)
         if atom.kind in ("move", "triangle"):
             return matrix(number, self)
         if atom.kind == "delta":
@@ -125,6 +129,20 @@ class AtomPrinter:
         if atom.kind == "function":
             return self._function(atom)
         return call({"inverse": "inv"}.get(atom.kind, atom.kind), form)
+
+    def _call(self, atom: Atom) -> Form:
+        """A call as programs write it, of these parts."""
+        node: Node = atom.data
+        inputs = (node.args[0] if node.op.key == "output" else node).inputs
+        names = {part: f"{i} " for i, part in enumerate(inputs)}
+        forms = {
+            names[part]: self.form(sum_) for part, sum_ in zip(inputs, atom.parts, strict=True)
+        }
+        found: Expression = mapped(
+            expression_of(node, names, opened=True),
+            lambda part: forms[part.text].shown if getattr(part, "text", "") in forms else None,
+        )
+        return Form(cost_of(found), sum(form.marks for form in forms.values()), found)
 
     def holds(self, sum_: Sum) -> Form:
         """A gate as the condition that it is."""

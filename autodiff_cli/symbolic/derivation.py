@@ -6,7 +6,7 @@ graph -> sum of products -> derivative -> the cheapest way to write it -> names 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import combinations
 from typing import NamedTuple
@@ -33,6 +33,11 @@ class Formula(NamedTuple):
     lets: tuple[tuple[str, Expression], ...]
     cost: int
 
+    def with_names(self, taken: Container[str]) -> Formula:
+        """With names that are not taken for what is repeated."""
+        rest, lets = with_lets(self.shown, taken)
+        return Formula(rest, tuple(lets), cost_of(rest) + sum(cost_of(part) for _, part in lets))
+
 
 def formulas(
     result: Node, wrt: list[Node], ends: Mapping[Node, str], values: Mapping[Node, str],
@@ -58,9 +63,7 @@ def formulas(
             continue
         if "pi" in taken:
             shown = mapped(shown, lambda part: Number(math.pi) if part == PI else None)
-        rest, lets = with_lets(shown, taken)
-        cost = cost_of(rest) + sum(cost_of(part) for _, part in lets)
-        found[shown] = Formula(rest, tuple(lets), cost)
+        found[shown] = Formula(shown, (), 0).with_names(taken)
     least = min((formula.cost for formula in found.values()), default=math.inf)
     if least > LONG and len(wrt) == 1 and not result.ndim:
         with suppress(NoFormula):
@@ -115,13 +118,15 @@ def _formula(
     return printed(Printer(algebra, named), found), algebra.work
 
 
-def spellings(node: Node, names: Mapping[Node, str], raw: bool = False) -> Iterator[Formula]:
-    """Ways to write a graph: as the sum of products that it is, and, `raw`, op by op."""
+def spellings(node: Node, names: Mapping[Node, str], raw: bool = False) -> list[Formula]:
+    """Ways to write a graph, the cheapest first: op by op, and, unless `raw`, as a sum of products,
+    of calls that are none."""
+    plain = expression_of(node, names)
+    found = [Formula(plain, (), cost_of(plain))]
     if not raw:
         with suppress(NoFormula):
             algebra = Algebra()
-            found = Reader(algebra, names).read(node)
-            shown = printed(Printer(algebra, {}), found)
-            yield Formula(shown, (), cost_of(shown))
-    plain = expression_of(node, names)
-    yield Formula(plain, (), cost_of(plain))
+            sum_ = Reader(algebra, names, called=True).read(node)
+            shown = printed(Printer(algebra, {}), sum_)
+            found.insert(0, Formula(shown, (), cost_of(shown)))
+    return sorted(found, key=lambda formula: formula.cost)

@@ -46,14 +46,9 @@ def listed(numbers: np.ndarray) -> Listed | None:
     """Numbers as the list, or list of rows, that they are written as; None of many or of others."""
     if not 0 < numbers.size <= MOST_LISTED or numbers.ndim > 2 or not np.isfinite(numbers).all():
         return None
-    rows = (tuple(map(_number, row)) for row in np.atleast_2d(numbers))
+    rows = (tuple(map(Number, map(written, row))) for row in np.atleast_2d(numbers))
     found = tuple(map(Listed, rows))
     return Listed(found) if numbers.ndim == 2 else found[0]
-
-
-def _number(value: np.generic) -> Number:
-    plain = written(value)
-    return Number(int(plain) if plain == int(plain) else plain)
 
 
 PI = Name("pi")  # the number; a variable has a shape
@@ -491,6 +486,17 @@ def is_column(shown: Any) -> bool:
 _ATOMIC = re.compile(r"[\w.#']+(\([^()]*\)|\[[^\[\]]*\])*|\[([^\[\]]|\[[^\[\]]*\])*\]|\([^()]*\)")
 
 
+def _argument(part: Any, tight: bool) -> str:
+    """What a function is given: of a list of floats the first is one."""
+    shown = text(part, 0, tight)
+    first = part
+    while isinstance(first, Listed) and first.parts:
+        first = first.parts[0]
+    if first is part or not isinstance(first, Number) or not isinstance(first.value, float):
+        return shown
+    return re.sub(r"^(\[+-?\d+)(?=[,\]])", r"\1.0", shown)
+
+
 def text(expression: Any, priority: float = 0, tight: bool = False) -> str:
     """The expression as program text; `tight` for formulas: powers without spaces, all
     digits of numbers."""
@@ -522,7 +528,7 @@ def text(expression: Any, priority: float = 0, tight: bool = False) -> str:
         case Listed(parts):
             return f"[{', '.join(text(part, 0, tight) for part in parts)}]"
         case Call(function, arguments, keywords):
-            given = [text(a, 0, tight) for a in arguments]
+            given = [_argument(a, tight) for a in arguments]
             given += [f"{key}={value}" for key, value in keywords]
             return f"{function.removeprefix('nn.functional.')}({', '.join(given)})"
     return "..."

@@ -187,7 +187,7 @@ def column(shown: Any) -> Any:
 
 def is_condition(shown: Any) -> bool:
     """Whether something is 1 where a comparison holds, and 0 elsewhere."""
-    return isinstance(shown, Call) and shown.arguments[1:] == (Number(1.0), Number(0.0))
+    return type(shown) is Call and shown[:2] == ("where", (*shown[1][:1], Number(1), Number(0)))
 
 
 def is_counted(shown: Any) -> bool:

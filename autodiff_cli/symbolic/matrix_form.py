@@ -646,10 +646,12 @@ def _arranged(forms: list[tuple[Form, Layout]], want: Layout) -> Iterator[tuple[
 
 
 def _as_listed(row: Any) -> Any:
-    """A row within a stack."""
+    """A row or a number within a stack."""
     match row:
         case Call("stack", (listed,)):
             return listed
+        case Number(value):
+            return literal(value)
     return row
 
 

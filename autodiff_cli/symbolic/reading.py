@@ -40,19 +40,37 @@ class Reader:
     """Reads nodes, each once. `names`: what ends the reading; `masks`: of the places where a mask
     is true, the mask."""
 
-    def __init__(self, algebra: Algebra, names: Mapping[Node, str], masks: Masks = NO_MASKS):
+    def __init__(
+        self, algebra: Algebra, names: Mapping[Node, str], masks: Masks = NO_MASKS,
+        called: bool = False,
+    ):  # fmt: skip
         self.algebra = algebra
         self.names = names
         self.masks = masks
+        self.called = called
         self.known: dict[Node, Sum | Grouped] = {}
+        self.several: set[Node] = set()  # what has several results, which are calls each
 
     def read(self, node: Node) -> Sum:
         """The sum that a node is; NoFormula where it is none."""
         for top in bottom_up(node, self._below, self.known):
             if len(self.known) > MOST_NODES:
                 raise NoFormula
-            self.known[top] = self._made(top)
+            try:
+                self.known[top] = self._made(top)
+            except NoFormula:
+                if not self.called:
+                    raise
+                if top.outputs is not None:
+                    self.several.add(top)
+                self.known[top] = self._call(top)
         return self.of(node)
+
+    def _call(self, node: Node) -> Sum:
+        """The call that a node is, of sums."""
+        source = node.args[0] if node.op.key == "output" else node
+        parts = tuple(map(self.read, source.inputs))
+        return self.algebra.of_atom(self.algebra.atom("call", node, parts, node.shape))
 
     def read_opened(self, node: Node) -> Sum:
         """The sum that a node is of its operands, even when it has a name."""
@@ -112,6 +130,8 @@ class Reader:
 
     def of(self, node: Node) -> Sum:
         found = self.known[node]
+        if node in self.several:
+            raise NoFormula(node)
         return joined(self.algebra, found) if isinstance(found, Grouped) else found
 
     def _function(self, node: Node) -> Sum:
@@ -493,6 +513,7 @@ READERS: dict[str, Callable[..., Sum | Grouped]] = {
     "minimum": partial(Reader.larger, key="lt"), "filled": Reader.filled,
     **{key: partial(Reader.along, kind=key) for key in ("amax", "amin", "logsumexp", "prod")},
     "max_dim": partial(Reader.along, kind="amax"), "min_dim": partial(Reader.along, kind="amin"),
+    "isnan": lambda reader, node, inner: reader.algebra.number(0.0, node.shape),
     "lerp": Reader.lerp, "standardized": Reader.standardized,
 }  # fmt: skip
 

@@ -56,7 +56,8 @@ class Sum(NamedTuple):
 class Atom(NamedTuple):
     """What is no product. `kind`: name, function (`data`: how it is called), group (a sum in
     brackets), delta (the identity), inverse, det, softmax, logsumexp (`data`: the axis), gate
-    (`data`: the comparison), power, masked, one_hot, detached, array (numbers without a name)."""
+    (`data`: the comparison), power, masked, one_hot, detached, array (numbers
+    without a name), call (`data`: the node)."""
 
     kind: str
     data: Any
