@@ -128,6 +128,9 @@ def _exported(
 
     context = _Context(program, seeds, objective, request)
     recording, names, of = context.recording, context.names, context.of
+    hooked = [x for x in recording.nodes if recording.used[x] is not recording.arrived[x]]
+    if to == "torch" and hooked:
+        raise fault("E404 hook-export", names[hooked[0]], span=hooked[0].span)
     steady, passed, stable = _steady(seeds, context)
     found, lets = {}, []
     for v in context.wanted:

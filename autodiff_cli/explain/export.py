@@ -126,9 +126,11 @@ class Exported:
             f"arguments = dict({', '.join(f'{called[n]}={called[n]}' for n in inputs)})",
             "result, gradients = loss_and_gradients(**arguments)",
             "expected = {",
-            *(f"    {n!r}: {array('expected ' + n, value_of(g))}," for n, g in expected.items()),
+            *(f"    {n!r}: {array(f'expected {n}'.replace('/', 'by'), value_of(g))},"
+              for n, g in expected.items()),
             "}",
-            f"for name, value in {{{self.of!r}: result, **gradients}}.items():",
+            f"given = {{{f'd {self.of} / d '!r} + name: g for name, g in gradients.items()}}",
+            f"for name, value in {{{self.of!r}: result, **given}}.items():",
             "    print(name, value, sep=\" = \")",
             "    if name in expected:",
             *(["        value = value.numpy(force=True)"] if to == "torch" else []),

@@ -260,7 +260,8 @@ def with_number(form: Form, number: float) -> Form:
 def quotient(number: float) -> tuple[Expression, Expression]:
     """A number as a fraction, its sides numbers or roots: `1 / sqrt(2 * pi)`."""
     top, bottom = fraction(number)
-    if top == number and bottom == 1 and len(repr(number)) > 14:
+    odd = len(repr(number)) > 14 and 1e-99 < number < 1e99  # else its square is no number
+    if top == number and bottom == 1 and odd:
         for power in (0, 1, -1):
             square = number**2 * math.pi**power
             near = Fraction(square).limit_denominator(MOST_UNDER_ROOT)

@@ -167,3 +167,19 @@ def test_all_that_is_missing_is_said(cli: Cli) -> None:
     assert document["derivatives"]["y"]["expr"] == "2 * y"
     assert document["missing"]["x#1"] == document["error"]
     assert document["error"]["code"] == "E505"
+
+
+@pytest.mark.parametrize("number", ["1.234567890123456e-200", "1.234567890123456e+200"])
+def test_numbers_whose_squares_are_none(number: str) -> None:
+    program = Source(f"x = [1, 2]; loss = sum(x * {number})", "a.expr")
+    (found,) = derive_source(program, Options(), Request()).derivatives
+    assert found.text == f"{number} * ones(2)"
+
+
+def test_cells_of_two_steps() -> None:
+    """What is in brackets had more axes of one element in front than where it stands."""
+    text = "import torch\ntorch.manual_seed(0)\ncell = torch.nn.RNNCell(3, 2)\n"
+    text += "x, h = torch.randn(2, 1, 3), torch.zeros(1, 2)\nfor t in range(2):\n"
+    text += "    h = cell(x[t], h)\n(h**2).sum().backward()\n"
+    found = derive_source(Source(text, "cell.py"), Options(), Request(), steps=True)
+    assert found.error is None and all(d.verified and d.steps for d in found.derivatives)

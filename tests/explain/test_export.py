@@ -443,3 +443,30 @@ def test_slopes_that_bend_are_still_seen() -> None:
 def test_places_of_a_number(call: str) -> None:
     names = result_of(exported(f"x = 6.5; loss = sum(-0.5 * {call})", name="a.expr").code)
     assert names["gradients"]["x"] == -0.5
+
+
+def test_a_leaf_is_a_result_too() -> None:
+    """The result and the gradient of it are not mistaken for each other."""
+    names = result_of(exported("x = 2.5; loss = x", name="a.expr").code)
+    assert names["expected"] == {"x": 2.5} and names["given"] == {"d x / d x": 1.0}
+
+
+def test_gradients_that_a_hook_changed_are_written_where_they_can_be() -> None:
+    text = "import torch\nx = torch.tensor([1.0, 2.0], requires_grad=True)\ny = x * 2\n"
+    text += "y.register_hook(lambda g: g * 3)\ny.sum().backward()\n"
+    assert result_of(exported(text).code)["gradients"]["x"].tolist() == [6, 6]
+    error = exported(text, "torch").error
+    assert error is not None and error.code == "E404" and "a hook changes" in error.message
+
+
+@pytest.mark.parametrize("call", ["conv2d(x, w, None, (2, 1), (1, 2), (1, 2), 2)",
+                                  "conv_transpose2d(x, w, None, 2, 1, 0, 2)"])  # fmt: skip
+def test_convolutions_in_groups_are_written_in_jax(call: str) -> None:
+    """That of the kernel by groups of examples; what is written is run by `tests.oracles.exports`."""
+    text = "import torch\nimport torch.nn.functional as F\ntorch.manual_seed(0)\n"
+    text += "x = torch.randn(2, 4, 5, 6, requires_grad=True)\n"
+    text += f"w = torch.randn(4, 2, 3, 2, requires_grad=True)\nF.{call}.sin().sum().backward()\n"
+    code = derive_source(Source(text, "program.py"), Options(), Request(), raw=True, to="jax").code
+    assert "feature_group_count=2" in code and "batch_group_count=2" in code
+    if find_spec("jax") is not None:
+        result_of(code)

@@ -58,12 +58,13 @@ def _convolve_weight(x, g, steps, kernel):
     return total.reshape(g.shape[1], x.shape[1] // groups, *kernel)
 
 
-def _in_jax(source, kernel, steps, ends, strides=None):
-    """A convolution by XLA: what it strides over, and what is put before and after each dim."""
+def _in_jax(source, kernel, steps, ends, strides=None, groups="feature_group_count"):
+    """A convolution by XLA: what it strides over, what is put before and after each dim, and of
+    what its `groups` are."""
     keywords = [("rhs_dilation", steps.dilation)]
     if strides is None:
         strides, keywords = (1,) * len(ends), [*keywords, ("lhs_dilation", steps.stride)]
-    keywords += [("feature_group_count", steps.groups)] * (steps.groups != 1)
+    keywords += [(groups, steps.groups)] * (steps.groups != 1)
     said = "".join(f", {key}={value}" for key, value in keywords if value not in ((1,), (1, 1)))
     return f"jax.lax.conv_general_dilated({source}, {kernel}, {strides}, {ends}{said})"
 
@@ -73,26 +74,28 @@ def _convolve_in_jax(input, weight, steps, sizes):
 
 
 def _convolve_input_in_jax(g, weight, steps, kept):
-    if steps.groups != 1:
-        return None
     ends = []
     for d, size in enumerate(kept):
         reach = steps.dilation[d] * (weight.shape[2 + d] - 1)
         ahead = reach - steps.padding[d]
         ends.append((ahead, size - (g.shape[2 + d] - 1) * steps.stride[d] - 1 - ahead + reach))
     axes = tuple(range(2, g.ndim))
-    return _in_jax("g", f"np.flip(weight.swapaxes(0, 1), {axes})", steps, ends)
+    kernel = "weight.swapaxes(0, 1)"
+    if steps.groups != 1:
+        (out, own, *size), groups = weight.shape, steps.groups
+        parts, whole = (groups, out // groups, own, *size), (own * groups, out // groups, *size)
+        kernel = f"weight.reshape({parts}).swapaxes(1, 2).reshape({whole})"
+    return _in_jax("g", f"np.flip({kernel}, {axes})", steps, ends)
 
 
 def _convolve_weight_in_jax(x, g, steps, kernel):
-    if steps.groups != 1:
-        return None
     ends = []
     for d, size in enumerate(kernel):
         reach = (size - 1) * steps.dilation[d] + (g.shape[2 + d] - 1) * steps.stride[d] + 1
         ends.append((steps.padding[d], reach - x.shape[2 + d] - steps.padding[d]))
-    turned = Steps(steps.dilation, steps.padding, steps.stride, 1)
-    found = _in_jax("input.swapaxes(0, 1)", "g.swapaxes(0, 1)", turned, ends, steps.dilation)
+    turned = Steps(steps.dilation, steps.padding, steps.stride, steps.groups)
+    found = _in_jax("input.swapaxes(0, 1)", "g.swapaxes(0, 1)", turned, ends, steps.dilation,
+                    "batch_group_count")  # fmt: skip
     return f"{found}.swapaxes(0, 1)"
 
 
