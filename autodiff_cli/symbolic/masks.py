@@ -27,11 +27,6 @@ def picked(reader: Reader, node: Node, inner: Node, mask: Node, row: int = 0) ->
         raise NoFormula(node)
     algebra, holds = reader.algebra, reader.condition(mask, mask.shape)
     shape = (node.shape[row], *mask.shape)
-    if node.shape[row] == 1:
-        where: tuple[Label, ...] = tuple(algebra.fresh() for _ in mask.shape)
-        kept = tuple(None if n == 1 else i for i, n in enumerate(node.shape))
-        at = (*kept[:row], *where, *kept[row + 1 :])
-        return algebra.einsum([(holds, where), (reader.of(inner), at)], node.shape)
     chosen = algebra.atom("mask", None, (holds,), shape), row
     return lowered(algebra, chosen, reader.of(inner))
 
@@ -83,14 +78,32 @@ def lowered(algebra: Algebra, chosen: Chosen, sum_: Sum) -> Sum:
     shape = algebra.atoms[mask].shape
     dims = len(shape) - 1
     where: tuple[Label, ...] = tuple(algebra.fresh() for _ in range(dims))
+    which = None if shape[0] == 1 else row
     size = (*sum_.shape[:row], shape[0], *sum_.shape[row + dims :])
     kept = tuple(None if n == 1 else i for i, n in enumerate(size))
     at = (*kept[:row], *where, *kept[row + 1 :])
     terms = [
-        (value, [Factor(mask, (row, *where)), *algebra.placed(product, at)])
+        (value, [Factor(mask, (which, *where)), *algebra.placed(product, at)])
         for product, value in sum_.terms
     ]
     return algebra.made(terms, size)
+
+
+def with_conditions(algebra: Algebra, sum_: Sum) -> Sum:
+    """A sum in which a mask that picks one element is where it holds."""
+    terms, changed = [], False
+    for product, value in sum_.terms:
+        factors: list[Factor] = []
+        for factor in product:
+            atom = algebra.atoms[factor.atom]
+            if atom.kind == "mask" and factor.at[0] is None:
+                number, more = algebra.factor(atom.parts[0], factor.at[1:])
+                value, changed = value * number, True
+                factors += more
+            else:
+                factors.append(factor)
+        terms.append((value, factors))
+    return algebra.made(terms, sum_.shape) if changed else sum_
 
 
 def without_masks(algebra: Algebra, factors: list[Factor]) -> list[Factor] | None:
@@ -102,6 +115,13 @@ def without_masks(algebra: Algebra, factors: list[Factor]) -> list[Factor] | Non
             continue
         rest = [f for f in factors if f is not one]
         row = one.at[0]
+        for other in rest if row is None else ():
+            whole = not other.at and other.power in (1, 2, 3)
+            inner = algebra.atoms[other.atom].parts if whole else ()
+            alone = inner[0].terms[0] if inner and len(inner[0].terms) == 1 else ((), 0)
+            if alone[1] == 1 and any(f.atom == one.atom for f in alone[0]):  # the element itself
+                often = [f for _ in range(int(other.power)) for f in algebra.placed(alone[0], ())]
+                return [one, *(f for f in rest if f is not other), *often]
         others = [f for f in rest if f.atom == one.atom and f.at[0] == row]
         if others and (atom.kind == "mask" or sum(f.at.count(row) for f in factors) > 2):
             other = min(others, key=lambda f: any(map(is_summed, f.at[1:])))  # a diagonal

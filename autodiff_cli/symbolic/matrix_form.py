@@ -46,6 +46,7 @@ from .forms import (
     with_number,
 )
 from .lets import cost_of, mentioned
+from .masks import with_conditions
 from .places import slice_of
 from .shorter import opened, ways
 from .terms import (
@@ -101,6 +102,7 @@ class Printer(AtomPrinter):
 
     def form(self, sum_: Sum) -> Form:
         """The cheapest form of a sum, with its shape."""
+        sum_ = with_conditions(self.algebra, sum_)
         found = self.known.get(sum_)
         if found is None:
             found = self._shortest(sum_, self._form(sum_))

@@ -462,7 +462,7 @@ def test_gradients_that_a_hook_changed_are_written_where_they_can_be() -> None:
 @pytest.mark.parametrize("call", ["conv2d(x, w, None, (2, 1), (1, 2), (1, 2), 2)",
                                   "conv_transpose2d(x, w, None, 2, 1, 0, 2)"])  # fmt: skip
 def test_convolutions_in_groups_are_written_in_jax(call: str) -> None:
-    """That of the kernel by groups of examples; what is written is run by `tests.oracles.exports`."""
+    """That of the kernel by groups of examples; `tests.oracles.exports` runs what is written."""
     text = "import torch\nimport torch.nn.functional as F\ntorch.manual_seed(0)\n"
     text += "x = torch.randn(2, 4, 5, 6, requires_grad=True)\n"
     text += f"w = torch.randn(4, 2, 3, 2, requires_grad=True)\nF.{call}.sin().sum().backward()\n"
