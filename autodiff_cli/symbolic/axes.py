@@ -280,7 +280,9 @@ def arranged(form: Form, layout: Layout, want: Layout) -> Form | None:
     if len(order) < len([x for x in layout if x is not None]):
         return None
     if None in layout and order != sorted(order):
-        return None
+        plain = tuple(x for x in layout if x is not None)
+        squeezed = arranged(form, layout, plain)
+        return None if squeezed is None else arranged(squeezed, plain, want)
     if None not in layout:
         form = permuted(form, order)
     left = list(layout) if None in layout else [layout[i] for i in order]

@@ -604,6 +604,11 @@ class Printer(AtomPrinter):
             if ahead:
                 shown = Index(form.shown, ", ".join(["0"] * ahead))
                 add(forms, layout[ahead:], below, Form(form.cost + 1, form.marks + 3, shown))
+            elif None in layout and len(layout) > 2 and not isinstance(form.shown, Index):
+                plain = tuple(x for x in layout if x is not None)
+                squeezed = arranged(form, layout, plain)
+                if squeezed is not None:
+                    add(forms, plain, below, squeezed)
             if len(layout) == 2 and not isinstance(form.shown, Index):
                 add(forms, layout[::-1], below, turned(form))
             elif len(layout) > 2 and None not in layout[-2:]:

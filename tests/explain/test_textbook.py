@@ -474,6 +474,8 @@ w = tensor([[0.3, -0.4], [0.1, 0.6]], requires_grad=True)
         ("(softmax(q @ transpose(k, 1, 2), 2) @ v)**2", "v", "transpose(p, 1, 2) @ (p @ v)",
          r"p^{\top} p v"),
         ("einsum('bij,jk->bik', q, w)**2", "w", "einsum('ijk,ijl->kl', q, q @ w)", None),
+        ("(q @ w).reshape(2, 2, 2, 1).permute(0, 2, 1, 3)**2", "w",
+         "einsum('ijk,ijl->kl', q, q @ w)", None),
     ],
 )  # fmt: skip
 def test_products_of_batches(loss: str, wrt: str, text: str, latex: str | None) -> None:
