@@ -270,6 +270,20 @@ def without_splits(algebra: Algebra, factors: list[Factor]) -> tuple[float, list
     return None
 
 
+def with_splits(algebra: Algebra, units: list[list[Factor]], free: set[Any]) -> list[list[Factor]]:
+    """Each factor with what splits or joins axes that nothing else has."""
+    alone = [u for u in units if algebra.atoms[u[0].atom].kind == "split"]
+    for unit in alone:
+        (split,) = unit
+        rest = [u for u in units if u is not unit]
+        for side in (split.at[:1], split.at[1:]):
+            having = [u for u in rest if any({*f.at} & {*side} for f in u)]
+            if len(having) == 1 and having[0] not in alone and free.isdisjoint(side):
+                joined = [[*u, split] if u is having[0] else u for u in rest]
+                return with_splits(algebra, joined, free)
+    return units
+
+
 # -- writing --------------------------------------------------------------------------------------
 
 
@@ -301,6 +315,27 @@ def arranged(form: Form, layout: Layout, want: Layout) -> Form | None:
     shown = Index(form.shown, ", ".join(marks))
     more = len(marks) - len(layout) + 1 + 2 * marks.count("0")
     return Form(form.cost + 1, form.marks + more, shown)
+
+
+def side_by_side(
+    a: Form, one: Layout, b: Form, other: Layout
+) -> tuple[tuple[Form, Layout], tuple[Form, Layout]]:
+    """Two parts, the one of fewer axes with these at the places that the other has them."""
+    if len(one) > len(other):
+        second, first = side_by_side(b, other, a, one)
+        return first, second
+    want = tuple(x if x in one else None for x in other)
+    found = arranged(a, one, want) if len(other) > 2 and None not in other else None
+    return (a, one) if found is None else (found, want), (b, other)
+
+
+def all_arranged(forms: list[tuple[Form, Layout]], want: Layout) -> Iterator[tuple[Form, Layout]]:
+    """Forms with their axes in the wanted order."""
+    for form, layout in forms:
+        known = tuple(x if x in layout else None for x in want)
+        found = arranged(form, layout, known)
+        if found is not None:
+            yield found, known
 
 
 def permuted(form: Form, order: Sequence[int]) -> Form:

@@ -343,3 +343,13 @@ def of_ones(shown: Any) -> bool:
 def within(shown: Any, inner: Expression) -> Expression:
     """One side of something else."""
     return Call(shown.function, (inner, *shown.arguments[1:]))
+
+
+def as_listed(row: Any) -> Any:
+    """A row or a number within a stack."""
+    match row:
+        case Call("stack", (listed,)):
+            return listed
+        case Number(value):
+            return literal(value)
+    return row

@@ -7,22 +7,24 @@ number of operators and calls.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import reduce
 from math import prod
 from typing import Any
 
 from ..graph.node import Shape
+from . import axes
 from .algebra import Algebra
 from .atom_form import AtomPrinter
-from .axes import arranged, einsum, is_einsum, permuted, totalled
+from .axes import arranged, is_einsum, permuted, totalled
 from .expression import Call, Expression, Index, Infix, Listed, Name, Number, axes_of
 from .forms import (
     Form,
     Forms,
     Layout,
     add,
+    as_listed,
     broadcast,
     call,
     column,
@@ -47,7 +49,7 @@ from .forms import (
 )
 from .lets import cost_of, mentioned
 from .masks import with_conditions
-from .places import slice_of
+from .places import behind
 from .shorter import opened, ways
 from .terms import (
     At,
@@ -173,41 +175,10 @@ class Printer(AtomPrinter):
             self.form(self.algebra.made(places.get(place, []), sum_.shape[1:]))
             for place in range(sum_.shape[0])
         ]
-        shown = Listed(tuple(map(_as_listed, (part.shown for part in parts))))
+        shown = Listed(tuple(map(as_listed, (part.shown for part in parts))))
         if not cost_of(shown) and not mentioned(shown):
             return Form(0, 0, shown)
         return Form(1 + sum(part.cost for part in parts), 0, Call("stack", (shown,)))
-
-    def _behind(self, sum_: Sum) -> Form | None:
-        """Terms that are each a part of one axis, one behind the other."""
-        parts: dict[tuple[int, Any], list[tuple[float, list[Factor]]]] = {}
-        for product, value in sum_.terms:
-            found = next(filter(None, (self._part(factor) for factor in product)), None)
-            if found is None:
-                return None
-            factor, short, key = found
-            rest = renamed((f for f in product if f is not factor), {short: key[0]})
-            parts.setdefault(key, []).append((value, rest))
-        (axis, *others), ends = dict.fromkeys(a for a, _ in parts), sorted(e for _, e in parts)
-        starts = [start for start, _, _ in ends]
-        if others or len(ends) < 2 or [*starts, sum_.shape[axis]] != [0, *(x[1] for x in ends)]:
-            return None
-        forms = []
-        for start, stop, step in ends:
-            shape = (*sum_.shape[:axis], stop - start, *sum_.shape[axis + 1 :])
-            forms.append(self.whole(self.algebra.made(parts[axis, (start, stop, step)], shape)))
-        listed = Listed(tuple(form.shown for form in forms))
-        shown = Call("cat", (listed, Number(axis)) if axis else (listed,))
-        return Form(1 + sum(form.cost for form in forms), 1, shown)
-
-    def _part(self, factor: Factor) -> tuple[Factor, Label, tuple[int, Any]] | None:
-        """A factor that puts something into a part of an axis, and which that is."""
-        if not slice_of(self.algebra, factor):
-            return None
-        short, axis = factor.at
-        if not is_summed(short) or type(axis) is not int or axis < 0:
-            return None
-        return factor, short, (axis, slice_of(self.algebra, factor))
 
     def whole(self, sum_: Sum) -> Form:
         """The cheapest form of a sum, with all its axes."""
@@ -224,7 +195,11 @@ class Printer(AtomPrinter):
         stacked = self._stacked(sum_) if few else None
         if stacked is not None and len(want) == 1:
             return stacked
-        found = self._switched(sum_, want) or self._behind(sum_) or self._terms(sum_, want)
+        found = (
+            self._switched(sum_, want)
+            or behind(self.algebra, sum_, self.whole)
+            or self._terms(sum_, want)
+        )
         return found if stacked is None else min(found, stacked, key=price)
 
     def _terms(self, sum_: Sum, want: Layout) -> Form:
@@ -236,7 +211,7 @@ class Printer(AtomPrinter):
             above = [(form, layout) for (layout, below), form in forms.items() if not below]
             fitting = [(form, layout) for form, layout in above if fits(layout, want)]
             if len(want) > 2 or not fitting:
-                fitting += _arranged(above, want)
+                fitting += axes.all_arranged(above, want)
             if not fitting:
                 raise NoFormula
             whole = [found for found in fitting if len(found[1]) == len(want)]
@@ -373,7 +348,7 @@ class Printer(AtomPrinter):
                     return self._diagonal(factors[:position] + factors[position + 1 :], factor)
         units = [[factor] for factor in factors]
         if len(units) > MOST_TOGETHER:
-            units = self._with_splits(units, free)
+            units = axes.with_splits(self.algebra, units, free)
         if len(units) > MOST_TOGETHER:
             raise NoFormula
         count = len(units)
@@ -418,19 +393,6 @@ class Printer(AtomPrinter):
                     part = (part - 1) & subset
             self._turned(forms, most)
         return table[-1]
-
-    def _with_splits(self, units: list[list[Factor]], free: set[Any]) -> list[list[Factor]]:
-        """Each factor with what splits or joins axes that nothing else has."""
-        alone = [u for u in units if self.algebra.atoms[u[0].atom].kind == "split"]
-        for unit in alone:
-            (split,) = unit
-            rest = [u for u in units if u is not unit]
-            for side in (split.at[:1], split.at[1:]):
-                having = [u for u in rest if any({*f.at} & {*side} for f in u)]
-                if len(having) == 1 and having[0] not in alone and free.isdisjoint(side):
-                    joined = [[*u, split] if u is having[0] else u for u in rest]
-                    return self._with_splits(joined, free)
-        return units
 
     def _diagonal(self, rest: list[Factor], delta: Factor) -> Forms:
         first, second = delta.at
@@ -543,7 +505,7 @@ class Printer(AtomPrinter):
                         add(forms, other + one, False, call("outer", b, a))
                 layout = broadcast(one, other)
                 if layout is None:
-                    ((a, one), (b, other)) = _side_by_side(a, one, b, other)
+                    ((a, one), (b, other)) = axes.side_by_side(a, one, b, other)
                     layout = broadcast(one, other)
                 if layout is None:
                     continue
@@ -571,7 +533,7 @@ class Printer(AtomPrinter):
             result = sorted({*one, *other} & outside, key=lambda x: (is_summed(x), label_key(x)))
             if 2 < max(len(one), len(other), len(result)) <= limit:
                 made = tuple(result)
-                add(forms, made, False, einsum(a, one, b, other, made))
+                add(forms, made, False, axes.einsum(a, one, b, other, made))
 
     def _chained(
         self, a: Form, one: Layout, b: Form, other: Layout, label: Label, forms: Forms
@@ -629,37 +591,6 @@ class Printer(AtomPrinter):
         shown = Index(form.shown, ", ".join([":"] * len(layout) + ["None"] * more))
         wide = Form(form.cost + 1, form.marks + 1 + more, shown)
         add(forms, (*layout, *[None] * more), below, wide)
-
-
-def _side_by_side(
-    a: Form, one: Layout, b: Form, other: Layout
-) -> tuple[tuple[Form, Layout], tuple[Form, Layout]]:
-    """Two parts, the one of fewer axes with these at the places that the other has them."""
-    if len(one) > len(other):
-        second, first = _side_by_side(b, other, a, one)
-        return first, second
-    want = tuple(x if x in one else None for x in other)
-    found = arranged(a, one, want) if len(other) > 2 and None not in other else None
-    return (a, one) if found is None else (found, want), (b, other)
-
-
-def _arranged(forms: list[tuple[Form, Layout]], want: Layout) -> Iterator[tuple[Form, Layout]]:
-    """Forms with their axes in the wanted order."""
-    for form, layout in forms:
-        known = tuple(x if x in layout else None for x in want)
-        found = arranged(form, layout, known)
-        if found is not None:
-            yield found, known
-
-
-def _as_listed(row: Any) -> Any:
-    """A row or a number within a stack."""
-    match row:
-        case Call("stack", (listed,)):
-            return listed
-        case Number(value):
-            return literal(value)
-    return row
 
 
 def printed(printer: Printer, sum_: Sum) -> Expression:

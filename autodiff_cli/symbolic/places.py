@@ -29,7 +29,7 @@ from .expression import (
 from .forms import Form
 from .masks import picked
 from .masks import selected as masked_select
-from .terms import At, Factor, Label, NoFormula, Sum
+from .terms import At, Factor, Label, NoFormula, Sum, is_summed, renamed
 
 if TYPE_CHECKING:
     from .algebra import Algebra
@@ -375,3 +375,36 @@ def matrix(number: int, printer: AtomPrinter) -> Form:
     found = applied(printer, number, Call("eye", (Number(whole),)), 0, (whole, whole), False)
     assert found is not None
     return found._replace(cost=found.cost + 1)
+
+
+def behind(algebra: Algebra, sum_: Sum, whole: Callable[[Sum], Form]) -> Form | None:
+    """Terms that are each a part of one axis, one behind the other."""
+    parts: dict[tuple[int, Any], list[tuple[float, list[Factor]]]] = {}
+    for product, value in sum_.terms:
+        found = next(filter(None, (_part(algebra, factor) for factor in product)), None)
+        if found is None:
+            return None
+        factor, short, key = found
+        rest = renamed((f for f in product if f is not factor), {short: key[0]})
+        parts.setdefault(key, []).append((value, rest))
+    (axis, *others), ends = dict.fromkeys(a for a, _ in parts), sorted(e for _, e in parts)
+    starts = [start for start, _, _ in ends]
+    if others or len(ends) < 2 or [*starts, sum_.shape[axis]] != [0, *(x[1] for x in ends)]:
+        return None
+    forms = []
+    for start, stop, step in ends:
+        shape = (*sum_.shape[:axis], stop - start, *sum_.shape[axis + 1 :])
+        forms.append(whole(algebra.made(parts[axis, (start, stop, step)], shape)))
+    listed = Listed(tuple(form.shown for form in forms))
+    shown = Call("cat", (listed, Number(axis)) if axis else (listed,))
+    return Form(1 + sum(form.cost for form in forms), 1, shown)
+
+
+def _part(algebra: Algebra, factor: Factor) -> tuple[Factor, Label, tuple[int, Any]] | None:
+    """A factor that puts something into a part of an axis, and which that is."""
+    if not slice_of(algebra, factor):
+        return None
+    short, axis = factor.at
+    if not is_summed(short) or type(axis) is not int or axis < 0:
+        return None
+    return factor, short, (axis, slice_of(algebra, factor))
