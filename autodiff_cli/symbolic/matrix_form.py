@@ -51,20 +51,11 @@ from .lets import cost_of, mentioned
 from .masks import with_conditions
 from .places import behind
 from .shorter import opened, ways
-from .terms import (
-    At,
-    Factor,
-    Label,
-    NoFormula,
-    Product,
-    Sum,
-    is_summed,
-    label_key,
-    renamed,
-)
+from .terms import At, Factor, Label, NoFormula, Product, Sum, is_summed, label_key, renamed
 from .windows import convolutions as convolved
 from .windows import moved
 
+MOST_COST = 300  # operators and calls, what is repeated as often as it is
 MOST_WORK = 3_000  # steps of the search for the shortest form
 MOST_STACKED = 8  # elements of a vector that are written one by one
 UNSAID = ("window", "mask", "split")  # what is written only with what it is applied to
@@ -139,6 +130,8 @@ class Printer(AtomPrinter):
         found = self.forms.get(sum_)
         if found is None:
             found = self.forms[sum_] = self._as_it_is(sum_)
+        if found.cost > MOST_COST:
+            raise NoFormula
         return found
 
     def _as_it_is(self, sum_: Sum) -> Form:

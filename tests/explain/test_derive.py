@@ -183,3 +183,9 @@ def test_cells_of_two_steps() -> None:
     text += "    h = cell(x[t], h)\n(h**2).sum().backward()\n"
     found = derive_source(Source(text, "cell.py"), Options(), Request(), steps=True)
     assert found.error is None and all(d.verified and d.steps for d in found.derivatives)
+
+
+def test_what_would_be_written_twice_as_often_at_each_step_is_too_long() -> None:
+    program = "w = [0.5, -1]; x = const([1, 2.])\nfor i in range(30):\n    x = tanh(x * w) + x\nloss = sum(x)"
+    found = derive_source(Source(program, "test.expr"), Options(), Request(wrt=("w",)))
+    assert found.error is not None and found.error.code in ("E404", "E505")
