@@ -186,6 +186,7 @@ def test_cells_of_two_steps() -> None:
 
 
 def test_what_would_be_written_twice_as_often_at_each_step_is_too_long() -> None:
-    program = "w = [0.5, -1]; x = const([1, 2.])\nfor i in range(30):\n    x = tanh(x * w) + x\nloss = sum(x)"
+    lines = "x = const([1, 2.])", "for i in range(30):", "    x = tanh(x * w) + x", "loss = sum(x)"
+    program = "\n".join(("w = [0.5, -1]", *lines))
     found = derive_source(Source(program, "test.expr"), Options(), Request(wrt=("w",)))
     assert found.error is not None and found.error.code in ("E404", "E505")

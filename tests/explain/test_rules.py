@@ -61,7 +61,7 @@ WRITTEN = {
     X + "y = x[1]\n": "select_scatter(zeros(2, 3), g(y), 0, 1)",
     X + "y = x[:, 1:]\n": "slice_scatter(zeros(2, 3), g(y), 1, 1, None, 1)",
     X + "y = diagonal(x, 1)\n": "diagonal_scatter(zeros(2, 3), g(y), 1, 0, 1)",
-    X + "y = x.unsqueeze(0)\n": "squeeze(g(y), (0,))",
+    X + "y = x.unsqueeze(0)\n": "g(y)[0]",
     X
     + "y = x[tensor([1, 0])]\n": "index_put(zeros(2, 3), [tensor([1, 0])], g(y), accumulate=True)",
     X + I + "y = x.scatter(1, i, 0.0)\n": "scatter(g(y), 1, i, value=0.0)",
