@@ -46,8 +46,7 @@ def cell(text: str, style: str = "") -> Cell:
 
 
 def terminal(stream: IO[str], width: int, color: bool, variables: dict[str, str]) -> Console:
-    """A console that never wraps or crops; it interprets nothing, as all it is given are styled
-    texts and names of columns."""
+    """A console that interprets nothing and never wraps or crops."""
     system: Any = None
     if color:
         forced = variables.get("FORCE_COLOR", "")  # by convention 2 is 256 colours, 3 all of them
@@ -56,8 +55,8 @@ def terminal(stream: IO[str], width: int, color: bool, variables: dict[str, str]
         system = "truecolor" if truecolor else "256" if many else "standard"
     return Console(
         file=stream, width=max(width, 10_000), height=100, color_system=system,
-        force_terminal=color, no_color=not color, soft_wrap=True, legacy_windows=False,
-        _environ=variables,
+        force_terminal=color, no_color=not color, markup=False, emoji=False, highlight=False,
+        soft_wrap=True, legacy_windows=False, _environ=variables,
     )  # fmt: skip
 
 

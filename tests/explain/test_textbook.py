@@ -72,23 +72,13 @@ OPERATORS = re.compile(r"\*\*|[-+*/@<>]|\.T\b|\w+\(|\w\[|\]\[")
 # What mathtext has not.
 LACKING = (r"\texttt", r"\begin{cases}", r"\begin{bmatrix}")
 MATHTEXT = MathTextParser("agg")
-TOKEN = re.compile(r"\\[a-zA-Z]+|\\.|[^\W\d]+|\d[\d.]*|\S")
-COMPILED: set[tuple[str, ...]] = set()
 
 
 def typeset(latex: str) -> None:
-    """Compile a formula by mathtext where it has the commands and any four neighbours, whatever
-    the letters and numbers, that no formula before it had; it has one sign for both sides of a
+    """Compile a formula by mathtext where it has the commands; it has one sign for both sides of a
     norm."""
-    tokens = ["$", *(_kind(token) for token in TOKEN.findall(latex)), "$"]
-    met = set(zip(*(tokens[i:] for i in range(4)), strict=False)) or {tuple(tokens)}
-    if not met <= COMPILED and not any(command in latex for command in LACKING):
+    if not any(command in latex for command in LACKING):
         MATHTEXT.parse(f"${re.sub(r'[lr]Vert', 'Vert', latex)}$")
-        COMPILED.update(met)
-
-
-def _kind(token: str) -> str:
-    return "x" if token[0].isalpha() and token.isascii() else "1" if token[0].isdigit() else token
 
 
 def data(text: str) -> str:
