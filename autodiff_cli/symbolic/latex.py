@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
@@ -199,12 +200,10 @@ def _shown(expression: Any) -> tuple[str, float]:
 
 def _array(parts: tuple[Any, ...]) -> str:
     """A column of numbers, or rows of them; empty where it is none."""
-    apart = [part for row in parts for part in getattr(row, "parts", (row,))]
-    if len(parts) < 2 or any(axes_of(part) != 0 for part in apart):
+    rows = [row.parts if isinstance(row, Listed) else (row,) for row in parts]
+    if len(rows) < 2 or any(axes_of(part) != 0 for row in rows for part in row):
         return ""
-    rows = (" & ".join(map(latex, p.parts if isinstance(p, Listed) else (p,))) for p in parts)
-    shown = r" \\ ".join(rows)
-    return rf"\begin{{bmatrix}} {shown} \end{{bmatrix}}"
+    return _matrix(r" \\ ", (" & ".join(map(latex, row)) for row in rows))
 
 
 def _raised(base: Any, exponent: str) -> str:
@@ -347,8 +346,7 @@ def _call(
         case "stack", (Listed(parts),) if _array(parts):
             return _array(parts), ATOM
         case "stack", (Listed(parts),) if all(axes_of(part) == 1 for part in parts):
-            rows = r" \\ ".join(map(_turned, parts))
-            return rf"\begin{{bmatrix}} {rows} \end{{bmatrix}}", ATOM
+            return _matrix(r" \\ ", map(_turned, parts)), ATOM
         case "outer", (left, right):
             return f"{latex(left, _PRODUCT)} {_turned(right)}", _PRODUCT
         case "tensor", (Number(value),):
@@ -401,9 +399,9 @@ def _call(
                 ATOM,
             )
         case "cat", (Listed(parts),):
-            return _matrix(r" \\ ", parts), ATOM
+            return _matrix(r" \\ ", map(latex, parts)), ATOM
         case "cat", (Listed(parts), Number(1)) if all(axes_of(part) == 2 for part in parts):
-            return _matrix(" & ", parts), ATOM
+            return _matrix(" & ", map(latex, parts)), ATOM
         case "transpose", (inner, Number(0), Number(1)):
             return _turned(inner), _POWER
         case "transpose", (inner, Number(), Number(last)) if axes_of(inner) == last + 1:
@@ -444,8 +442,8 @@ def _summed(equation: str, parts: list[Any]) -> str:
     return rf"\left[{shown}\right]_{{{result}}}" if result else _bracketed(shown)
 
 
-def _matrix(between: str, parts: Any) -> str:
-    return rf"\begin{{bmatrix}} {between.join(map(latex, parts))} \end{{bmatrix}}"
+def _matrix(between: str, parts: Iterable[str]) -> str:
+    return rf"\begin{{bmatrix}} {between.join(parts)} \end{{bmatrix}}"
 
 
 _OPEN = r"\left("

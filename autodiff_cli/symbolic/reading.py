@@ -38,7 +38,7 @@ COMPARISONS = ("gt", "ge", "lt", "le", "eq", "ne")
 
 class Reader:
     """Reads nodes, each once. `names`: what ends the reading; `masks`: of the places where a mask
-    is true, the mask."""
+    is true, the mask; `called`: what cannot be read is the call that it is."""
 
     def __init__(
         self, algebra: Algebra, names: Mapping[Node, str], masks: Masks = NO_MASKS,
