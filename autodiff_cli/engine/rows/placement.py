@@ -335,18 +335,28 @@ def _indexed(node: Node, at: Places, total: int) -> Placed | None:
 
 def _added_rows(node: Node, at: Places, total: int) -> Placed | None:
     """The adjoint of looking up: rows added to a whole table, which blocks begin with zeros."""
-    table, *others = at
-    if table is not None or not node.args[-1] or len(others) != 2 or others[0] is None:
+    rows = _numbered(at)
+    if rows is None or not node.args[-1] or node.args[1][0] is None:
         return None
-    return Placed(None, "begun", [None, others[0], (0, others[0][1])])
+    _, numbers, values = node.inputs
+    if values.shape[: numbers.ndim] != numbers.shape:
+        return None
+    return Placed(None, "begun", [None, rows, rows])
 
 
 def _added(node: Node, at: Places, total: int) -> Placed | None:
     """The same of `index_add`, along the first axis."""
-    table, numbers, source = at
-    if table is not None or numbers is None or node.args[1] != 0 or node.args[4] != 1:
+    rows = _numbered(at)
+    if rows is None or node.args[1] != 0 or node.args[4] != 1:
         return None
-    return Placed(None, "begun", [None, numbers, source or (0, numbers[1])])
+    return Placed(None, "begun", [None, rows, rows])
+
+
+def _numbered(at: Places) -> Placement | None:
+    """The rows of one array of numbers and of the values that it places in a whole table."""
+    if at[0] is not None or at[1] is None or len(at) != 3:
+        return None
+    return _common(at)
 
 
 def _embedded(node: Node, at: Places, total: int) -> Placed | None:
