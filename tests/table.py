@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from textwrap import wrap
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -38,6 +39,16 @@ class Case(NamedTuple):
 def cases() -> list[Case]:
     """All samples of the table, in its order."""
     return [Case(op, i, sample) for op in list(OPS.values()) for i, sample in enumerate(op.samples)]
+
+
+def listed(found: Iterable[tuple[str, Case]]) -> list[str]:
+    """For each title the names of its samples, in lines that can be recorded."""
+    titles: dict[str, dict[str, str]] = {}
+    for title, case in found:
+        names = titles.setdefault(title, {})
+        names[case.op.key] = f"{names.get(case.op.key, case.op.key)}-{case.number}"
+    rows = (f"{title}: {' '.join(names.values())}" for title, names in titles.items())
+    return ["\n".join(wrap(row, 200)) for row in rows]
 
 
 def each_op(rows: Iterable[Any]) -> Callable[[Callable[..., None]], Any]:
@@ -183,6 +194,7 @@ __all__ = [
     "call",
     "cases",
     "flat",
+    "listed",
     "nodes_of",
     "parts",
     "specs",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from itertools import pairwise
 from typing import Any
 
@@ -22,7 +21,7 @@ from autodiff_cli.graph.registry import F
 from autodiff_cli.graph.state import STATE, own_state
 
 from ..said import compare
-from ..table import Case, apply, arrays_of, cases, nodes_of, specs
+from ..table import Case, apply, arrays_of, cases, listed, nodes_of, specs
 
 
 class Here:
@@ -134,15 +133,13 @@ def _agrees(case: Case, way: tuple[int, slice], expected: list[Any] | None) -> b
 
 def test_every_op(request: pytest.FixtureRequest) -> None:
     """What is refused is recorded: an op along whose rows blocks can be computed is none of it."""
-    refused: dict[str, dict[str, str]] = {title: {} for title in WAYS}
+    refused = []
     for case in cases():
         expected = _computed(case, None)
         for title, way in WAYS.items():
             if _agrees(case, way, expected) is False:
-                found = refused[title].get(case.op.key, case.op.key)
-                refused[title][case.op.key] = f"{found}-{case.number}"
-    texts = [f"{title}: {' '.join(names.values())}" for title, names in refused.items()]
-    compare(request, ["\n".join(textwrap.wrap(text, 200)) for text in texts])
+                refused.append((title, case))
+    compare(request, listed(refused))
 
 
 def _evaluated(expression: Any, arrays: list[np.ndarray], bounds: list[int]) -> tuple[Any, int]:
