@@ -24,7 +24,7 @@ from autodiff_cli import session
 from autodiff_cli.cli.main import main
 from autodiff_cli.cli.streams import Environment
 from autodiff_cli.engine.rows.cluster import Cluster, connected
-from autodiff_cli.engine.rows.sources import Columns, FileSource, Picked, source_of
+from autodiff_cli.engine.rows.sources import Columns, DaskSource, FileSource, Picked, source_of
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.session import Options, Report
 from autodiff_cli.source import Source
@@ -733,6 +733,27 @@ def test_sources(folder: Path) -> None:
         np.save(folder / "Xs" / "9.npy", np.zeros((2, 4)))
         source_of(str(folder / "Xs"))
     os.remove(folder / "Xs" / "9.npy")
+
+
+DTYPES = {
+    "float16": "float16", "float32": "float32", ">f8": "float64", "bool": "bool", "uint8": "uint8",
+    "int16": "int16", "uint16": "int32", "uint32": "int64",
+}  # fmt: skip
+
+
+def test_dtypes_of_sources(tmp_path: Path) -> None:
+    for held, seen in DTYPES.items():
+        array = np.arange(12).reshape(6, 2).astype(held)
+        np.save(tmp_path / "X.npy", array)
+        file = source_of(str(tmp_path / "X.npy"))
+        assert file is not None
+        for source in (file, DaskSource(da.from_array(array, chunks=(4, 1)))):
+            assert source.dtype == seen and source.shape == (6, 2), held
+            assert source.chunks == (None if source is file else (4, 1))
+            for axis, expected in ((0, array[1:5]), (1, array[:, 1:])):
+                source.axis = axis
+                read = source.read(1, 5 - 3 * axis)
+                assert read.dtype == seen and np.array_equal(read, expected), held
 
 
 def test_sources_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,12 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prompt_toolkit import PromptSession
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.input import DummyInput
+from prompt_toolkit.output import ColorDepth, DummyOutput
 from pygments.token import Token
 
 from autodiff_cli.repl.complete import candidates, open_call
 from autodiff_cli.repl.hints import hint
 from autodiff_cli.repl.lexer import ExprLexer
+from autodiff_cli.repl.loop import Loop
+from autodiff_cli.repl.terminal import Terminal
 from autodiff_cli.repl.words import Hint
+
+from ..said import compare
 
 SETUP = [
     "weights = [[1.0, 2.0], [3.0, 4.0]]",
@@ -219,3 +227,21 @@ def test_lexer_is_declared(project: Path) -> None:
     data = tomllib.loads((project / "pyproject.toml").read_text("utf-8"))
     entry = data["project"]["entry-points"]["pygments.lexers"]["autodiff"]
     assert entry == f"{ExprLexer.__module__}:{ExprLexer.__qualname__}"
+
+
+def test_the_prompt_is_as_it_was(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """What the prompt is told beside its defaults: keys in a terminal show most of it, not all."""
+    told = {}
+    with create_app_session(DummyInput(), DummyOutput()):
+        plain = vars(PromptSession())
+        for variables in ({}, {"NO_COLOR": "1"}):
+            history = {"AUTODIFF_HISTORY": str(tmp_path / "history")}
+            prompt = Terminal(Loop, True, {**variables, **history}).prompt
+            assert prompt.layout.current_window.dont_extend_height()
+            for name, value in vars(prompt).items():
+                known = isinstance(value, bool | ColorDepth)
+                said = str(value) if known else type(value).__name__
+                default = plain.get(name)
+                if said != (str(default) if known else type(default).__name__):
+                    told[name] = said
+    compare(request, [f"{name}: {said}" for name, said in sorted(told.items())])

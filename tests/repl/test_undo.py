@@ -178,6 +178,14 @@ def test_a_backward_that_was_undone_can_run_again(session: Any) -> None:
     assert session("x.grad") == "[2, 4]\n"
 
 
+def test_gradients_are_of_the_last_number_that_is_still_there(session: Any) -> None:
+    for line in ("x = [1.0, 2.0]", "a = sum(x * x)", "b = sum(3 * x)"):
+        session(line)
+    assert session(":grad") == "x.grad  [3, 3]\n"
+    session(":undo")
+    assert session(":grad") == "x.grad  [2, 4]\n"
+
+
 def test_looking_is_no_step_and_keeps_redo(session: Any) -> None:
     session("x = 1")
     session("x = 2")
