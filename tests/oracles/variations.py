@@ -1,5 +1,5 @@
 """Records what PyTorch gives for calls near the samples of the op table: dtypes, shapes, strides,
-a number of each result and of each gradient, or the class of the error.
+what backward is called, a number of each result and of each gradient, or the class of the error.
 
 Run from the root with PyTorch installed: `python -m tests.oracles.variations [OP ...]`, all of
 them or those of some ops anew. What differs here is printed and not recorded.
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..ops.test_variations import FIXED, FIXTURE, close, found_here, loosely
+from ..ops.test_variations import FIXED, FIXTURE, alike, close, found_here, loosely
 from ..ops.test_variations import recorded as known
 from ..table import SIGN_FREE, Case, specs
 from ..variations import Variation, arguments, by_op, described, summed, variations, weights
@@ -33,8 +33,9 @@ warnings.filterwarnings("ignore")
 
 def form_of(case: Case) -> tuple[Callable[..., Any], list[str]] | None:
     """The first form that takes the sample, and which floats must not require grad for it: none,
-    or those that have no slope in the table either."""
-    for fixed in ([], [place for place, spec in specs(case) if not spec.grad]):
+    those that have no slope in the table either, or all."""
+    places = list(specs(case))
+    for fixed in ([], [p for p, spec in places if not spec.grad], [p for p, _ in places]):
         for function in functions_of(case.op):
             try:
                 recorded(case, variations(case)["as it is"], function, fixed)
@@ -68,7 +69,8 @@ def recorded(
             found.append([type(result).__name__, float(result)])
             continue
         value = result.detach().numpy(force=True)
-        found.append([described(value, result.stride()), *summed(value)[:1]])
+        name = None if result.grad_fn is None else result.grad_fn.name()
+        found.append([f"{name} {described(value, result.stride())}", *summed(value)[:1]])
         if result.requires_grad:
             weight = torch.from_numpy(weights(tuple(result.shape), "loss")).to(result.dtype)
             total = (result * weight).sum() + (0 if total is None else total)
@@ -82,6 +84,13 @@ def recorded(
             value = g.numpy(force=True)
             found.append([f"{place}: {described(value, g.stride())}", summed(value)[0]])
     return found
+
+
+def looser(title: str) -> Iterator[str]:
+    """A result as it is recorded, and without what may be another one's here: its strides, what
+    backward is called."""
+    nameless = title.partition(" ")[2]
+    yield from (title, nameless, loosely(title), loosely(nameless))
 
 
 def compared(
@@ -102,7 +111,7 @@ def compared(
         same = close(found, wanted)
         if not same and type(wanted) is list and len(wanted) == len(found):
             loose = [
-                [title if title == part[0] else loosely(title), number]
+                [next((t for t in looser(title) if alike(part[0], t)), title), number]
                 for (title, number), part in zip(wanted, found, strict=True)
             ]
             wanted, same = (loose, True) if close(found, loose) else (wanted, False)

@@ -204,7 +204,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False):
     if n < 0:
         raise fault("E309 vander-needs-n-least", n)
     found = _powers(x, n)
-    if increasing and n > 1:
+    if increasing:
         found.mark().name = "CopySlices"  # written in place
     return found if increasing else F.flip(found, (1,))
 

@@ -30,7 +30,7 @@ def _padded_sizes(shape: Shape, pad: tuple[int, ...]) -> Shape:
     sizes = list(shape)
     for dim, before, after in _sides(len(shape), pad):
         sizes[dim] += before + after
-        if sizes[dim] < 0 or shape[dim] + min(before, 0) + min(after, 0) < 0:
+        if shape[dim] + min(before, 0) + min(after, 0) < 0:
             raise fault("E303 pad-takes-more-elements", before, after, shape[dim], dim)
     return tuple(sizes)
 
@@ -72,7 +72,12 @@ def _padded_text(input, pad, value):
     method=False,
     vjp=lambda g, out, input, pad, value: F.constant_pad_nd(g, tuple(-p for p in pad), 0),
     samples=[S(t(2, 3), (1, 2)), S(t(2, 3), (1, -1, 0, 1), 1.5)],
-    errors=[Bad("E303", t(2), (1,)), Bad("E205", t(2), 1), Bad("E303", t(2), (-2, -1))],
+    errors=[
+        Bad("E303", t(2), (1,)),
+        Bad("E205", t(2), 1),
+        Bad("E303", t(2), (-3, 1)),
+        Bad("E303", t(2), (1, -3)),
+    ],
 )
 def constant_pad_nd(input: Tensor, pad: Ints, value: Scalar = 0):
     """`value` before and after each dim, from the last on; negative numbers cut off."""
