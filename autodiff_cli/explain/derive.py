@@ -28,7 +28,7 @@ from ..graph.walk import SEQUENCE, bodies, walk
 from ..language.program.report import Options
 from ..language.program.variables import Variable
 from ..source import Source
-from ..symbolic.derivation import Formula, formulas, spellings
+from ..symbolic.derivation import Formula, Formulas, spellings
 from ..symbolic.expression import Call, Expression, Infix, Masks, Name, text
 from ..symbolic.latex import latex, name
 from ..symbolic.lets import mapped
@@ -263,6 +263,8 @@ class _Context:
             and shown.isidentifier() and shown not in self.ends.values()
         }  # fmt: skip
 
+        self.formulas = Formulas(seeds[0][0], self.ends, self.values, self.masks, self.taken)
+
         # Names of all that formulas may read.
         self.readable = {**self.values, **self.ends, **self.short}
 
@@ -299,9 +301,7 @@ class _Context:
         if not raw and len(self.seeds) == 1 and (self.whole or _plain(self.seeds)):
             wanted = nodes * order if len(nodes) < order else nodes
             try:
-                found = formulas(
-                    self.seeds[0][0], wanted, self.ends, self.values, self.masks, self.taken
-                )
+                found = self.formulas.by(wanted)
                 (plain,) = spellings(gradient, self.short, True)
                 much_shorter = order == 1 and plain.cost * 2 < found[0].cost
                 for formula in [plain, *found] if much_shorter and readable(plain.shown) else found:

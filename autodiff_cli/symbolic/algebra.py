@@ -58,6 +58,7 @@ class Algebra:
         self.shares: dict[int, int] = {}  # by name of a softmax: its axis
         self.roots: dict[int, tuple[float, int]] = {}  # by atom: a power of it that has a name
         self.meanings: dict[int, Sum] = {}  # by atom: what a name stands for
+        self.insides: dict[int, frozenset[int]] = {}  # by atom: what it is made of
         self.labels = -1000
         self.work = 0
 
@@ -82,6 +83,14 @@ class Algebra:
         shape = self.atoms[atom].shape
         at = tuple(None if size == 1 else axis for axis, size in enumerate(shape))
         return self.made([(1.0, (Factor(atom, at),))], shape)
+
+    def inside(self, sum_: Sum) -> frozenset[int]:
+        """The atoms that a sum is made of, and those that these are made of."""
+        own = {factor.atom for product, _ in sum_.terms for factor in product}
+        for atom in own - self.insides.keys():
+            parts = self.atoms[atom].parts
+            self.insides[atom] = frozenset([atom]).union(*map(self.inside, parts))
+        return frozenset().union(*(self.insides[atom] for atom in own))
 
     def alone(self, sum_: Sum) -> tuple[Factor, Atom, float] | None:
         """The one factor that a sum is, its atom, and its coefficient."""

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, count
+from typing import Any, NamedTuple
 
 from ..autograd.inference import saved
 from ..errors import AutodiffError
@@ -30,7 +31,7 @@ from .terms import NoFormula, Sum
 LETTERS = ("h", "z", "u", "v", "q", "a", "b", "c", "e")
 LONGEST_LINE = 72  # characters of a line into which what is used once is put
 RESIZING = ("view", "reshape", "unsafe_view")
-MOST_CUTS = 12
+MOST_CUTS = 40
 MOST_WORK = 30_000  # steps after which no fewer names are tried
 
 
@@ -79,60 +80,66 @@ def _seen(node: Node) -> Node:
     return node
 
 
-def chained(
-    result: Node, wrt: Node, ends: Mapping[Node, str], values: Mapping[Node, str],
-    taken: set[str], masks: Masks,
-) -> Found:  # fmt: skip
-    """The cheapest way to write a derivative by way of values with names, those of the program
-    and others. Raises NoFormula."""
-    letters = chain(LETTERS, map("h{}".format, count(1)))
-    free = (letter for letter in letters if letter not in taken)
-    names = {node: values.get(node) or next(free) for node in cuts(result, ends)}
-    return Chain(result, wrt, ends, names, taken, masks).cheapest()
+class Pass(NamedTuple):
+    """A pass backwards by way of some named values: their lines and those of their gradients, as
+    sums with what has a name there; the gradients of later values first, with what these mean."""
+
+    lines: dict[str, tuple[Sum, dict[Sum, str]]]
+    gradients: dict[str, str]  # by name: with respect to what
+    named: dict[Sum, str]
+    end: Sum
+    slopes: list[tuple[Sum, Sum]]
 
 
 class Chain:
-    """The derivative of a number with respect to one node, by way of named values.
-
-    `names` are those of all values that may have one; those of the program are `taken`."""
+    """The derivatives of a number with respect to one node or another, by way of named values,
+    those of the program (`values`) and others."""
 
     def __init__(
-        self, result: Node, wrt: Node, ends: Mapping[Node, str], names: Mapping[Node, str],
-        taken: set[str], masks: Masks,
+        self, result: Node, ends: Mapping[Node, str], values: Mapping[Node, str], taken: set[str],
+        masks: Masks,
     ):  # fmt: skip
+        letters = chain(LETTERS, map("h{}".format, count(1)))
+        free = (letter for letter in letters if letter not in taken)
         self.result = result
-        self.wrt = wrt
         self.ends = ends
-        self.names = names
+        self.names = {node: values.get(node) or next(free) for node in cuts(result, ends)}
         self.taken = taken
         self.masks = masks
         self.algebra = Algebra()
-        self.work = 0  # steps of all searches
-        self.inside: dict[int, frozenset[int]] = {}  # by atom: what it is made of
-        self.shown: dict[tuple[Sum, tuple[Sum, ...]], Expression] = {}
+        self.work: dict[Any, int] = {}  # steps of the searches for one derivative
+        self.printers: dict[tuple[Sum, ...], Printer] = {}
+        self.shown: dict[tuple[Sum, tuple[Sum, ...]], tuple[Expression | None, int]] = {}
+        self.passes: dict[tuple[Node, ...], Pass | None] = {}
 
-    def cheapest(self) -> Found:
+    def cheapest(self, wrt: Node) -> Found:
         """The formula and its parts that have names. Raises NoFormula."""
-        kept = list(self.names)[-MOST_CUTS:]
-        best = self._tried(kept)
-        for node in kept[:]:
-            if self.work > MOST_WORK and best is not None:
+        self.work = {}
+        kept = tuple(self.names)[-MOST_CUTS:]
+        best = self._tried(kept, wrt)
+        for node in kept:
+            if sum(self.work.values()) > MOST_WORK and best is not None:
                 break
-            fewer = [other for other in kept if other is not node]
-            found = self._tried(fewer)
+            fewer = tuple(other for other in kept if other is not node)
+            found = self._tried(fewer, wrt)
             if found is not None and (best is None or _price(found) <= _price(best)):
                 best, kept = found, fewer
         if best is None:
             raise NoFormula
         return best
 
-    def _tried(self, kept: list[Node]) -> Found | None:
+    def _tried(self, kept: tuple[Node, ...], wrt: Node) -> Found | None:
+        if kept not in self.passes:
+            self.passes[kept] = None
+            with suppress(NoFormula):
+                self.passes[kept] = self._passed(kept)
+        way = self.passes[kept]
         try:
-            return self.by(kept)
+            return None if way is None else self._by(way, wrt)
         except NoFormula:
             return None
 
-    def by(self, kept: list[Node]) -> Found:
+    def _passed(self, kept: tuple[Node, ...]) -> Pass:
         """With these values as names."""
         algebra, lines, gradients = self.algebra, {}, {}
         names = {**self.ends, **{node: self.names[node] for node in kept}}
@@ -142,7 +149,7 @@ class Chain:
             others = {n: name for n, name in names.items() if n is not node}
             found = meanings[node] = Reader(algebra, others, self.masks).read(node)
             if names[node] not in self.taken:
-                lines[names[node]] = self._shown(found, named)
+                lines[names[node]] = found, dict(named)
             if found.terms and found.terms[0][0]:
                 named.setdefault(found, names[node])
         reader = Reader(algebra, names, self.masks)
@@ -151,43 +158,46 @@ class Chain:
             if name in self.taken and node not in kept:
                 with suppress(NoFormula):
                     named.setdefault(reader.read(node), name)
-        slopes: list[tuple[Sum, Sum]] = []  # gradients of later values, and what these mean
-        for node in (*kept[::-1], self.wrt):
-            atom = algebra.atom("name", names[node], (), node.shape)
-            by = Slopes(algebra, atom)
-            found = algebra.added(by.of(end), *(by.pulled(g, sum_) for g, sum_ in slopes))
-            if node is self.wrt:
-                lines[""] = self._shown(found, named)
-            elif found.terms:
+        way = Pass(lines, gradients, named, end, [])
+        for node in kept[::-1]:
+            found = self._slope(way, names[node], node)
+            if found.terms:
                 name = f"g_{names[node]}"
                 while name in self.taken or name in names.values():
                     name += "_"
-                lines[name] = self._shown(found, named)
+                lines[name] = found, named
                 gradients[name] = names[node]
                 g = algebra.of_atom(algebra.atom("name", name, (), node.shape))
-                slopes.append((g, meanings[node]))
-        return merged(lines, gradients, self.taken)
+                way.slopes.append((g, meanings[node]))
+        return way
+
+    def _slope(self, way: Pass, name: str, node: Node) -> Sum:
+        by = Slopes(self.algebra, self.algebra.atom("name", name, (), node.shape))
+        return self.algebra.added(by.of(way.end), *(by.pulled(g, sum_) for g, sum_ in way.slopes))
+
+    def _by(self, way: Pass, wrt: Node) -> Found:
+        """The derivative, and the lines that it reads."""
+        lines = {"": self._shown(self._slope(way, self.ends[wrt], wrt), way.named)}
+        ready = [""]
+        while ready:
+            for name in mentioned(lines[ready.pop()]) & way.lines.keys() - lines.keys():
+                lines[name] = self._shown(*way.lines[name])
+                ready.append(name)
+        ordered = {name: lines[name] for name in (*way.lines, "") if name in lines}
+        return merged(ordered, way.gradients, self.taken)
 
     def _shown(self, sum_: Sum, named: Mapping[Sum, str]) -> Expression:
-        """The cheapest way to write a sum with the names of those that may be parts of it."""
-        inside = self._atoms(sum_)
-        known = {part: name for part, name in named.items() if self._atoms(part) <= inside}
-        key = sum_, tuple(known)
+        """The cheapest way to write a sum with names for what is in it."""
+        key = sum_, tuple(named)
         if key not in self.shown:
-            self.algebra.work = 0
-            try:
-                self.shown[key] = printed(Printer(self.algebra, known), sum_)
-            finally:
-                self.work += self.algebra.work
-        return self.shown[key]
-
-    def _atoms(self, sum_: Sum) -> frozenset[int]:
-        """The atoms that a sum is made of, and those that these are made of."""
-        own = {factor.atom for product, _ in sum_.terms for factor in product}
-        for atom in own - self.inside.keys():
-            parts = self.algebra.atoms[atom].parts
-            self.inside[atom] = frozenset([atom]).union(*map(self._atoms, parts))
-        return frozenset().union(*(self.inside[atom] for atom in own))
+            self.algebra.work, shown = 0, None
+            with suppress(NoFormula):
+                shown = printed(Printer(self.algebra, named, self.printers), sum_)
+            self.shown[key] = shown, self.algebra.work
+        found, self.work[key] = self.shown[key]
+        if found is None:
+            raise NoFormula
+        return found
 
 
 def _price(found: Found) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ..graph.node import Node
 from .algebra import Algebra
-from .between import chained
+from .between import Chain
 from .expression import NO_MASKS, PI, Expression, Masks, Number, expression_of
 from .lets import cost_of, mapped, with_lets
 from .matrix_form import Printer, printed
@@ -39,40 +39,92 @@ class Formula(NamedTuple):
         return Formula(rest, tuple(lets), cost_of(rest) + sum(cost_of(part) for _, part in lets))
 
 
-def formulas(
-    result: Node, wrt: list[Node], ends: Mapping[Node, str], values: Mapping[Node, str],
-    masks: Masks = NO_MASKS, others: Iterable[str] = (),
-) -> list[Formula]:  # fmt: skip
-    """Ways to write the derivative with respect to one node after the other, the cheapest first.
+class Formulas:
+    """The derivatives of one result as formulas.
 
-    `ends` are names of what is read no further, `wrt` among them; `values` names of what may be;
-    `others` are taken too. Raises NoFormula.
+    `ends` are names of what is read no further, what it is differentiated by among them; `values`
+    names of what may be; `others` are taken too.
     """
-    found: dict[Expression, Formula] = {}
-    problem: NoFormula | None = None
-    taken = {*ends.values(), *values.values(), *others}
-    work = 0
-    for kept in _choices([node for node in values if node is not result]):
-        if work > MOST_WORK and found:
-            break
-        try:
-            shown, steps = _formula(result, wrt, ends, values, kept, masks)
-            work += steps
-        except NoFormula as error:
-            problem = problem or error
-            continue
-        if "pi" in taken:
-            shown = mapped(shown, lambda part: Number(math.pi) if part == PI else None)
-        found[shown] = Formula(shown, (), 0).with_names(taken)
-    least = min((formula.cost for formula in found.values()), default=math.inf)
-    if least > LONG and len(wrt) == 1 and not result.ndim:
-        with suppress(NoFormula):
-            rest, lets = chained(result, wrt[0], ends, values, taken, masks)
-            cost = cost_of(rest) + sum(cost_of(part) for _, part in lets)
-            found[rest] = Formula(rest, tuple(lets), cost)
-    if not found and problem is not None:
-        raise problem
-    return sorted(found.values(), key=lambda formula: (formula.cost, len(formula.lets)))
+
+    def __init__(
+        self, result: Node, ends: Mapping[Node, str], values: Mapping[Node, str],
+        masks: Masks = NO_MASKS, others: Iterable[str] = (),
+    ):  # fmt: skip
+        self.result = result
+        self.ends = ends
+        self.values = values
+        self.masks = masks
+        self.taken = {*ends.values(), *values.values(), *others}
+        self.chain: Chain | None = None
+        self.read: dict[tuple[Node, ...], tuple[Algebra, dict[Sum, str], Sum]] = {}
+
+    def by(self, wrt: list[Node]) -> list[Formula]:
+        """Ways to write the derivative with respect to one node after the other, the cheapest
+        first. Raises NoFormula."""
+        found: dict[Expression, Formula] = {}
+        problem: NoFormula | None = None
+        work = 0
+        for kept in _choices([node for node in self.values if node is not self.result]):
+            if work > MOST_WORK and found:
+                break
+            try:
+                shown, steps = self._with(kept, wrt)
+                work += steps
+            except NoFormula as error:
+                problem = problem or error
+                continue
+            if "pi" in self.taken:
+                shown = mapped(shown, lambda part: Number(math.pi) if part == PI else None)
+            found[shown] = Formula(shown, (), 0).with_names(self.taken)
+        least = min((formula.cost for formula in found.values()), default=math.inf)
+        if least > LONG and len(wrt) == 1 and not self.result.ndim:
+            if self.chain is None:
+                self.chain = Chain(self.result, self.ends, self.values, self.taken, self.masks)
+            with suppress(NoFormula):
+                rest, lets = self.chain.cheapest(wrt[0])
+                cost = cost_of(rest) + sum(cost_of(part) for _, part in lets)
+                found[rest] = Formula(rest, tuple(lets), cost)
+        if not found and problem is not None:
+            raise problem
+        return sorted(found.values(), key=lambda formula: (formula.cost, len(formula.lets)))
+
+    def _with(self, kept: tuple[Node, ...], wrt: list[Node]) -> tuple[Expression, int]:
+        """With these values as names, and the steps that it took."""
+        if kept not in self.read:
+            self.read[kept] = self._reading(kept)
+        algebra, named, found = self.read[kept]
+        algebra.work = 0
+        for node in wrt:
+            name = algebra.atom("name", self.ends[node], (), node.shape)
+            found = Slopes(algebra, name).of(found)
+        return printed(Printer(algebra, named), found), algebra.work
+
+    def _reading(self, kept: tuple[Node, ...]) -> tuple[Algebra, dict[Sum, str], Sum]:
+        """The sum that the result is, and those that have names."""
+        algebra, ends, values, masks = Algebra(), self.ends, self.values, self.masks
+        named: dict[Sum, str] = {}
+
+        def name_of(sum_: Sum, text: str) -> None:
+            if sum_.terms and sum_.terms[0][0]:  # no plain number
+                named.setdefault(sum_, text)
+
+        for node in kept:
+            read = Reader(algebra, {**ends, **{n: values[n] for n in kept if n is not node}}, masks)
+            name = algebra.atom("name", values[node], (), node.shape)
+            meaning = algebra.meanings[name] = read.read(node)
+            name_of(meaning, values[node])
+        for node in kept:
+            name = algebra.atom("name", values[node], (), node.shape)
+            one = algebra.alone(algebra.meanings[name])
+            if one is not None and one[2] == 1 and one[0].power % 1 and one[1].shape == node.shape:
+                algebra.roots[one[0].atom] = one[0].power, name
+        reader = Reader(algebra, {**ends, **{n: values[n] for n in kept}}, masks)
+        found = reader.read(self.result)
+        for node, text in values.items():
+            if node not in kept:
+                with suppress(NoFormula):
+                    name_of(reader.read(node), text)
+        return algebra, named, found
 
 
 def _choices(nodes: list[Node]) -> Iterator[tuple[Node, ...]]:
@@ -83,39 +135,6 @@ def _choices(nodes: list[Node]) -> Iterator[tuple[Node, ...]]:
     if len(nodes) <= MOST_NAMED:
         for size in range(len(nodes) - 1, 0, -1):
             yield from combinations(nodes, size)
-
-
-def _formula(
-    result: Node, wrt: list[Node], ends: Mapping[Node, str], values: Mapping[Node, str],
-    kept: tuple[Node, ...], masks: Masks,
-) -> tuple[Expression, int]:  # fmt: skip
-    algebra = Algebra()
-    named: dict[Sum, str] = {}
-
-    def name_of(sum_: Sum, text: str) -> None:
-        if sum_.terms and sum_.terms[0][0]:  # no plain number
-            named.setdefault(sum_, text)
-
-    for node in kept:
-        read = Reader(algebra, {**ends, **{n: values[n] for n in kept if n is not node}}, masks)
-        name = algebra.atom("name", values[node], (), node.shape)
-        meaning = algebra.meanings[name] = read.read(node)
-        name_of(meaning, values[node])
-    for node in kept:
-        name = algebra.atom("name", values[node], (), node.shape)
-        one = algebra.alone(algebra.meanings[name])
-        if one is not None and one[2] == 1 and one[0].power % 1 and one[1].shape == node.shape:
-            algebra.roots[one[0].atom] = one[0].power, name
-    reader = Reader(algebra, {**ends, **{n: values[n] for n in kept}}, masks)
-    found = reader.read(result)
-    for node in wrt:
-        name = algebra.atom("name", ends[node], (), node.shape)
-        found = Slopes(algebra, name).of(found)
-    for node, text in values.items():
-        if node not in kept:
-            with suppress(NoFormula):
-                name_of(reader.read(node), text)
-    return printed(Printer(algebra, named), found), algebra.work
 
 
 def spellings(node: Node, names: Mapping[Node, str], raw: bool = False) -> list[Formula]:

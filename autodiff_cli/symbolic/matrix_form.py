@@ -68,10 +68,15 @@ Sizes = dict[Any, int]  # of labels
 
 
 class Printer(AtomPrinter):
-    """Writes sums of one algebra. `named`: sums that have a name."""
+    """Writes sums of one algebra. `named`: sums that have a name; `family`: of which each writes
+    what has no more of the names in it than its own."""
 
-    def __init__(self, algebra: Algebra, named: Mapping[Sum, str]):
+    def __init__(
+        self, algebra: Algebra, named: Mapping[Sum, str],
+        family: dict[tuple[Sum, ...], Printer] | None = None,
+    ):  # fmt: skip
         super().__init__(algebra, named)
+        self.family = family
         self.named_products = [
             (product, value, algebra.atom("name", name, (), sum_.shape))
             for sum_, name in named.items()
@@ -81,6 +86,9 @@ class Printer(AtomPrinter):
             and product
         ]
         self.counts: dict[Expression, int] = {}  # of elements that a sum adds
+        for other in (family or {}).values():
+            self.counts = other.counts
+            break
         self.known: dict[Sum, Form] = {}
         self.products: dict[tuple[Product, Shape], Forms] = {}
         self.forms: dict[Sum, Form] = {}
@@ -95,6 +103,9 @@ class Printer(AtomPrinter):
 
     def form(self, sum_: Sum) -> Form:
         """The cheapest form of a sum, with its shape."""
+        own = self._within(sum_)
+        if own is not self:
+            return own.form(sum_)
         sum_ = with_conditions(self.algebra, sum_)
         found = self.known.get(sum_)
         if found is None:
@@ -106,6 +117,19 @@ class Printer(AtomPrinter):
                     found = min(found, other, key=final)
             self.known[sum_] = found
         return found
+
+    def _within(self, sum_: Sum) -> Printer:
+        """Who writes a sum: the one of the names that may be in it."""
+        if self.family is None:
+            return self
+        inside = self.algebra.inside(sum_)
+        known = {x: name for x, name in self.named.items() if self.algebra.inside(x) <= inside}
+        if len(known) == len(self.named):
+            return self
+        key = tuple(known)
+        if key not in self.family:
+            self.family[key] = Printer(self.algebra, known, self.family)
+        return self.family[key]
 
     def _shortest(self, sum_: Sum, form: Form) -> Form:
         """The cheapest form on a way of changes that each make it cheaper."""

@@ -29,7 +29,7 @@ from autodiff_cli.language.runtime.expressions import Context, compile_expressio
 from autodiff_cli.language.syntax.parser import parse
 from autodiff_cli.language.values.values import Scope
 from autodiff_cli.source import Source
-from autodiff_cli.symbolic.derivation import formulas
+from autodiff_cli.symbolic.derivation import Formulas
 from autodiff_cli.symbolic.expression import Expression, text
 from autodiff_cli.symbolic.latex import latex
 from autodiff_cli.symbolic.terms import NoFormula
@@ -97,7 +97,7 @@ def lengths(case: Case, place: str) -> list[int | None]:
     largest = float(np.abs(expected).max(initial=1.0))
     found: list[int | None] = [None, None]
     try:
-        for formula in formulas(total, [nodes[place]], names, {}):
+        for formula in Formulas(total, names, {}).by([nodes[place]]):
             known: dict[str, Any] = dict(given)
             for name, part in formula.lets:
                 known[name] = Tensor(constant(evaluated(part, known)))
