@@ -263,7 +263,10 @@ class _Context:
             and shown.isidentifier() and shown not in self.ends.values()
         }  # fmt: skip
 
-        self.formulas = Formulas(seeds[0][0], self.ends, self.values, self.masks, self.taken)
+        self.formulas = Formulas(
+            seeds[0][0], [v.node for v in self.wanted], self.ends, self.values, self.masks,
+            self.taken,
+        )  # fmt: skip
 
         # Names of all that formulas may read.
         self.readable = {**self.values, **self.ends, **self.short}

@@ -8,6 +8,7 @@ cost of the whole.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -21,8 +22,9 @@ from ..graph.node import Node
 from ..graph.op import LEAF
 from ..graph.walk import SEQUENCE, walk
 from .algebra import Algebra
-from .expression import Expression, Listed, Masks, Negative, text
-from .lets import cost_of, in_order, letter, mentioned, renamed, uses_of, with_lets, with_name
+from .expression import Expression, Infix, Listed, Masks, Negative, text
+from .forms import before
+from .lets import cost_of, in_order, letter, mapped, mentioned, renamed, uses_of, with_lets, with_name
 from .matrix_form import Printer, printed
 from .reading import Reader
 from .slopes import Slopes
@@ -32,9 +34,11 @@ LETTERS = ("h", "z", "u", "v", "q", "a", "b", "c", "e")
 LONGEST_LINE = 72  # characters of a line into which what is used once is put
 RESIZING = ("view", "reshape", "unsafe_view")
 MOST_CUTS = 40
-MOST_WORK = 30_000  # steps after which no fewer names are tried
+LARGER = 1.05  # how many times as many factors are tried with one name less
+MOST_WORK = 40_000  # steps after which no fewer names are tried
 
 
+Line = str | Node  # a name, or what a derivative is with respect to
 Found = tuple[Expression, list[tuple[str, Expression]]]
 
 
@@ -91,13 +95,22 @@ class Pass(NamedTuple):
     slopes: list[tuple[Sum, Sum]]
 
 
+class Priced(NamedTuple):
+    """`price`: how many derivatives have none, the cost of the others with what they read, and the
+    characters; `size`: the factors of the sums."""
+
+    price: tuple[int, int, int]
+    size: int
+    way: Pass
+
+
 class Chain:
     """The derivatives of a number with respect to one node or another, by way of named values,
     those of the program (`values`) and others."""
 
     def __init__(
-        self, result: Node, ends: Mapping[Node, str], values: Mapping[Node, str], taken: set[str],
-        masks: Masks,
+        self, result: Node, wrt: Sequence[Node], ends: Mapping[Node, str],
+        values: Mapping[Node, str], taken: set[str], masks: Masks,
     ):  # fmt: skip
         letters = chain(LETTERS, map("h{}".format, count(1)))
         free = (letter for letter in letters if letter not in taken)
@@ -107,37 +120,58 @@ class Chain:
         self.taken = taken
         self.masks = masks
         self.algebra = Algebra()
-        self.work: dict[Any, int] = {}  # steps of the searches for one derivative
+        self.wrt = wrt
+        self.best: Pass | None = None
+        self.work = 0  # steps of the searches
         self.printers: dict[tuple[Sum, ...], Printer] = {}
-        self.shown: dict[tuple[Sum, tuple[Sum, ...]], tuple[Expression | None, int]] = {}
-        self.passes: dict[tuple[Node, ...], Pass | None] = {}
+        self.shown: dict[tuple[Sum, tuple[Sum, ...]], Expression | None] = {}
 
-    def cheapest(self, wrt: Node) -> Found:
+    def by(self, wrt: Node) -> Found:
         """The formula and its parts that have names. Raises NoFormula."""
-        self.work = {}
+        if self.best is None:
+            self.best = self._best()
+        lines = self._lines(self.best, wrt)
+        return merged(lines, self.best.gradients, self.taken)
+
+    def _best(self) -> Pass:
+        """By the names with which the derivatives together are cheapest."""
         kept = tuple(self.names)[-MOST_CUTS:]
-        best = self._tried(kept, wrt)
+        best = self._priced(kept, math.inf)
         for node in kept:
-            if sum(self.work.values()) > MOST_WORK and best is not None:
+            if self.work > MOST_WORK and best is not None:
                 break
             fewer = tuple(other for other in kept if other is not node)
-            found = self._tried(fewer, wrt)
-            if found is not None and (best is None or _price(found) <= _price(best)):
+            found = self._priced(fewer, math.inf if best is None else best.size * LARGER)
+            if found is not None and (best is None or found.price <= best.price):
                 best, kept = found, fewer
         if best is None:
             raise NoFormula
-        return best
+        return best.way
 
-    def _tried(self, kept: tuple[Node, ...], wrt: Node) -> Found | None:
-        if kept not in self.passes:
-            self.passes[kept] = None
-            with suppress(NoFormula):
-                self.passes[kept] = self._passed(kept)
-        way = self.passes[kept]
+    def _priced(self, kept: tuple[Node, ...], most: float) -> Priced | None:
+        """The derivatives by way of these values; None where they have more than so many factors,
+        as what has no name is written out then."""
+        lines: dict[Line, Expression] = {}
+        missing = 0
         try:
-            return None if way is None else self._by(way, wrt)
+            way = self._passed(kept)
+            slopes = {wrt: self._slope(way, self.ends[wrt], wrt) for wrt in self.wrt}
         except NoFormula:
             return None
+        sums = [*slopes.values(), *(sum_ for sum_, _ in way.lines.values())]
+        size = sum(len(product) + 1 for sum_ in sums for product, _ in sum_.terms)
+        if size > most:
+            return None
+        for wrt in self.wrt:
+            try:
+                lines |= self._lines(way, wrt)
+            except NoFormula:
+                missing += 1
+        ordered = {name: lines[name] for name in (*way.lines, *self.wrt) if name in lines}
+        found, more = shared(ordered, self.taken)
+        parts = [*found.values(), *(part for _, part in more)]
+        length = sum(len(text(part, 0, True)) for part in parts)
+        return Priced((missing, sum(map(cost_of, parts)), length), size, way)
 
     def _passed(self, kept: tuple[Node, ...]) -> Pass:
         """With these values as names."""
@@ -175,16 +209,16 @@ class Chain:
         by = Slopes(self.algebra, self.algebra.atom("name", name, (), node.shape))
         return self.algebra.added(by.of(way.end), *(by.pulled(g, sum_) for g, sum_ in way.slopes))
 
-    def _by(self, way: Pass, wrt: Node) -> Found:
-        """The derivative, and the lines that it reads."""
-        lines = {"": self._shown(self._slope(way, self.ends[wrt], wrt), way.named)}
-        ready = [""]
+    def _lines(self, way: Pass, wrt: Node) -> dict[Line, Expression]:
+        """The derivative, and the lines that it reads, in order."""
+        lines: dict[Line, Expression]
+        lines = {wrt: self._shown(self._slope(way, self.ends[wrt], wrt), way.named)}
+        ready: list[Line] = [wrt]
         while ready:
             for name in mentioned(lines[ready.pop()]) & way.lines.keys() - lines.keys():
                 lines[name] = self._shown(*way.lines[name])
                 ready.append(name)
-        ordered = {name: lines[name] for name in (*way.lines, "") if name in lines}
-        return merged(ordered, way.gradients, self.taken)
+        return {name: lines[name] for name in (*way.lines, wrt) if name in lines}
 
     def _shown(self, sum_: Sum, named: Mapping[Sum, str]) -> Expression:
         """The cheapest way to write a sum with names for what is in it."""
@@ -193,29 +227,32 @@ class Chain:
             self.algebra.work, shown = 0, None
             with suppress(NoFormula):
                 shown = printed(Printer(self.algebra, named, self.printers), sum_)
-            self.shown[key] = shown, self.algebra.work
-        found, self.work[key] = self.shown[key]
+            self.shown[key] = shown
+            self.work += self.algebra.work
+        found = self.shown[key]
         if found is None:
             raise NoFormula
         return found
 
 
-def _price(found: Found) -> tuple[int, int]:
-    lines = [found[0], *(part for _, part in found[1])]
-    return sum(map(cost_of, lines)), sum(len(text(part, 0, True)) for part in lines)
-
-
-def merged(lines: dict[str, Expression], gradients: Mapping[str, str], taken: set[str]) -> Found:
+def shared(
+    lines: dict[Line, Expression], taken: set[str]
+) -> tuple[dict[Line, Expression], list[tuple[str, Expression]]]:
     """With what is used once in its place, where that leaves lines short, and names for what is
-    repeated; the line without a name is what is wanted. `gradients`: with respect to what."""
+    repeated."""
     while _shortened(lines):
         pass
-    names = list(lines)
-    rest, more = with_lets(Listed(tuple(lines.values())), taken.union(names), len(names))
+    said = {name for name in lines if isinstance(name, str)}
+    rest, more = with_lets(Listed(tuple(lines.values())), taken | said, len(lines))
     assert isinstance(rest, Listed)
-    found: dict[str, Expression] = dict(zip(names, rest.parts, strict=True))
-    shown = found.pop("")
-    lets = in_order([*found.items(), *more])
+    return dict(zip(lines, rest.parts, strict=True)), more
+
+
+def merged(lines: dict[Line, Expression], gradients: Mapping[str, str], taken: set[str]) -> Found:
+    """The last line with the others as names for parts of it; `gradients`: with respect to what."""
+    found, more = shared(lines, taken)
+    _, shown = found.popitem()
+    lets = in_order([*((str(name), part) for name, part in found.items()), *more])
     chosen = {name: name for name, _ in lets}
     for name, part in lets:  # gradients with respect to what has no name any more
         if gradients.get(name, name) not in {*taken, *chosen}:
@@ -223,16 +260,28 @@ def merged(lines: dict[str, Expression], gradients: Mapping[str, str], taken: se
     return renamed(shown, chosen), [(chosen[name], renamed(part, chosen)) for name, part in lets]
 
 
-def _shortened(lines: dict[str, Expression]) -> bool:
+def _shortened(lines: dict[Line, Expression]) -> bool:
     """Whether a line went: one that nobody reads, or into the one place that does."""
     uses = Counter(name for part in lines.values() for name in uses_of(part))
-    for name, part in list(lines.items())[:-1]:
-        if uses[name] and isinstance(part, Negative):
+    for name, part in lines.items():
+        if not isinstance(name, str) or (uses[name] and isinstance(part, Negative)):
             continue  # its sign would stand within a product
-        reader = next((n for n, p in lines.items() if name in mentioned(p)), "")
-        whole = with_name(lines[reader], name, part)
+        reader = next((n for n, p in lines.items() if name in mentioned(p)), name)
+        whole = as_one_product(with_name(lines[reader], name, part))
         if not uses[name] or (uses[name] == 1 and len(text(whole, 0, True)) <= LONGEST_LINE):
             lines[reader] = whole
             del lines[name]
             return True
     return False
+
+
+def as_one_product(shown: Any) -> Any:
+    """`a * b * c` for `a * (b * c)`."""
+
+    def change(part: Any) -> Any:
+        match part:
+            case Infix("mul", left, Infix("mul" | "div", _, _) as right):
+                return before(as_one_product(left), as_one_product(right))
+        return None
+
+    return mapped(shown, change)

@@ -6,7 +6,7 @@ graph -> sum of products -> derivative -> the cheapest way to write it -> names 
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import combinations
 from typing import NamedTuple
@@ -42,21 +42,22 @@ class Formula(NamedTuple):
 class Formulas:
     """The derivatives of one result as formulas.
 
-    `ends` are names of what is read no further, what it is differentiated by among them; `values`
-    names of what may be; `others` are taken too.
+    `wanted` is what it is differentiated by, for which names are chosen together. `ends` are names
+    of what is read no further, these among them; `values` names of what may be; `others` are taken
+    too.
     """
 
     def __init__(
-        self, result: Node, ends: Mapping[Node, str], values: Mapping[Node, str],
-        masks: Masks = NO_MASKS, others: Iterable[str] = (),
+        self, result: Node, wanted: Sequence[Node], ends: Mapping[Node, str],
+        values: Mapping[Node, str], masks: Masks = NO_MASKS, others: Iterable[str] = (),
     ):  # fmt: skip
         self.result = result
+        self.wanted = wanted
         self.ends = ends
         self.values = values
         self.masks = masks
         self.taken = {*ends.values(), *values.values(), *others}
         self.chain: Chain | None = None
-        self.read: dict[tuple[Node, ...], tuple[Algebra, dict[Sum, str], Sum]] = {}
 
     def by(self, wrt: list[Node]) -> list[Formula]:
         """Ways to write the derivative with respect to one node after the other, the cheapest
@@ -79,9 +80,11 @@ class Formulas:
         least = min((formula.cost for formula in found.values()), default=math.inf)
         if least > LONG and len(wrt) == 1 and not self.result.ndim:
             if self.chain is None:
-                self.chain = Chain(self.result, self.ends, self.values, self.taken, self.masks)
+                self.chain = Chain(
+                    self.result, self.wanted, self.ends, self.values, self.taken, self.masks
+                )
             with suppress(NoFormula):
-                rest, lets = self.chain.cheapest(wrt[0])
+                rest, lets = self.chain.by(wrt[0])
                 cost = cost_of(rest) + sum(cost_of(part) for _, part in lets)
                 found[rest] = Formula(rest, tuple(lets), cost)
         if not found and problem is not None:
@@ -90,17 +93,6 @@ class Formulas:
 
     def _with(self, kept: tuple[Node, ...], wrt: list[Node]) -> tuple[Expression, int]:
         """With these values as names, and the steps that it took."""
-        if kept not in self.read:
-            self.read[kept] = self._reading(kept)
-        algebra, named, found = self.read[kept]
-        algebra.work = 0
-        for node in wrt:
-            name = algebra.atom("name", self.ends[node], (), node.shape)
-            found = Slopes(algebra, name).of(found)
-        return printed(Printer(algebra, named), found), algebra.work
-
-    def _reading(self, kept: tuple[Node, ...]) -> tuple[Algebra, dict[Sum, str], Sum]:
-        """The sum that the result is, and those that have names."""
         algebra, ends, values, masks = Algebra(), self.ends, self.values, self.masks
         named: dict[Sum, str] = {}
 
@@ -120,11 +112,14 @@ class Formulas:
                 algebra.roots[one[0].atom] = one[0].power, name
         reader = Reader(algebra, {**ends, **{n: values[n] for n in kept}}, masks)
         found = reader.read(self.result)
+        for node in wrt:
+            name = algebra.atom("name", ends[node], (), node.shape)
+            found = Slopes(algebra, name).of(found)
         for node, text in values.items():
             if node not in kept:
                 with suppress(NoFormula):
                     name_of(reader.read(node), text)
-        return algebra, named, found
+        return printed(Printer(algebra, named), found), algebra.work
 
 
 def _choices(nodes: list[Node]) -> Iterator[tuple[Node, ...]]:

@@ -97,7 +97,7 @@ def lengths(case: Case, place: str) -> list[int | None]:
     largest = float(np.abs(expected).max(initial=1.0))
     found: list[int | None] = [None, None]
     try:
-        for formula in Formulas(total, names, {}).by([nodes[place]]):
+        for formula in Formulas(total, [nodes[place]], names, {}).by([nodes[place]]):
             known: dict[str, Any] = dict(given)
             for name, part in formula.lets:
                 known[name] = Tensor(constant(evaluated(part, known)))

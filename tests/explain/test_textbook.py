@@ -412,7 +412,7 @@ def test_axes_of_one_element() -> None:
 def test_what_holds_only_near_the_inputs_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """The slope of `abs` is 1 for these numbers, and for all that are a little off."""
     one = Call("ones", (Number(2),))
-    monkeypatch.setattr(module, "formulas", lambda *args: [Formula(one, (), 1)])
+    monkeypatch.setattr(module.Formulas, "by", lambda *args: [Formula(one, (), 1)])
     (found,) = derived("x = [1, 2]; loss = sum(abs(x))\n", "x").derivatives
     assert found.text == "sgn(x)"
 
