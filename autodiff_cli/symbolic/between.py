@@ -24,7 +24,17 @@ from ..graph.walk import SEQUENCE, walk
 from .algebra import Algebra
 from .expression import Expression, Infix, Listed, Masks, Negative, text
 from .forms import before
-from .lets import cost_of, in_order, letter, mapped, mentioned, renamed, uses_of, with_lets, with_name
+from .lets import (
+    cost_of,
+    in_order,
+    letter,
+    mapped,
+    mentioned,
+    renamed,
+    uses_of,
+    with_lets,
+    with_name,
+)
 from .matrix_form import Printer, printed
 from .reading import Reader
 from .slopes import Slopes
@@ -33,7 +43,7 @@ from .terms import NoFormula, Sum
 LETTERS = ("h", "z", "u", "v", "q", "a", "b", "c", "e")
 LONGEST_LINE = 72  # characters of a line into which what is used once is put
 RESIZING = ("view", "reshape", "unsafe_view")
-MOST_CUTS = 40
+MOST_CUTS = 24
 LARGER = 1.05  # how many times as many factors are tried with one name less
 MOST_WORK = 40_000  # steps after which no fewer names are tried
 
@@ -137,15 +147,15 @@ class Chain:
         """By the names with which the derivatives together are cheapest."""
         kept = tuple(self.names)[-MOST_CUTS:]
         best = self._priced(kept, math.inf)
-        for node in kept:
-            if self.work > MOST_WORK and best is not None:
-                break
-            fewer = tuple(other for other in kept if other is not node)
-            found = self._priced(fewer, math.inf if best is None else best.size * LARGER)
-            if found is not None and (best is None or found.price <= best.price):
-                best, kept = found, fewer
         if best is None:
             raise NoFormula
+        for node in kept:
+            if self.work > MOST_WORK:
+                break
+            fewer = tuple(other for other in kept if other is not node)
+            found = self._priced(fewer, best.size * LARGER)
+            if found is not None and found.price <= best.price:
+                best, kept = found, fewer
         return best.way
 
     def _priced(self, kept: tuple[Node, ...], most: float) -> Priced | None:
@@ -175,7 +185,8 @@ class Chain:
 
     def _passed(self, kept: tuple[Node, ...]) -> Pass:
         """With these values as names."""
-        algebra, lines, gradients = self.algebra, {}, {}
+        algebra, gradients = self.algebra, dict[str, str]()
+        lines: dict[str, tuple[Sum, dict[Sum, str]]] = {}
         names = {**self.ends, **{node: self.names[node] for node in kept}}
         meanings: dict[Node, Sum] = {}
         named: dict[Sum, str] = {}

@@ -12,6 +12,7 @@ from autodiff_cli.explain.derive import Derived, derive_source
 from autodiff_cli.explain.model import Request
 from autodiff_cli.session import Options
 from autodiff_cli.source import Source
+from autodiff_cli.symbolic.between import Chain
 
 from .test_recorded import compared
 
@@ -180,6 +181,24 @@ def test_modules(name: str) -> None:
     assert made.verified
     assert made.cost <= most
     compared(f"modules {name}", json.loads(json.dumps([made.text, made.latex, *made.lets])))
+
+
+def test_parameters_share_one_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names are chosen once for all of them, and the names of one are those of the others."""
+    passes: list[object] = []
+    passed = Chain._passed
+    monkeypatch.setattr(Chain, "_passed", lambda *args: passes.append(1) or passed(*args))
+    text = (
+        "net = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)\n"
+        "x = torch.randn(2, 3, 8)\nloss = (net(x)**2).sum()\nloss.backward()"
+    )
+    found = derive_source(Source(HEAD + text, "test.py"), Options(), Request())
+    assert found.error is None
+    assert len(found.derivatives) == 12
+    assert all(made.verified for made in found.derivatives)
+    assert len(passes) <= 25
+    lines = [line for made in found.derivatives for line in made.lets]
+    assert len({text for name, text, _ in lines if name == "h4"}) == 1
 
 
 def test_values_in_between_have_names() -> None:
