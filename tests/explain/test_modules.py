@@ -198,7 +198,7 @@ def test_parameters_share_one_search(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(made.verified for made in found.derivatives)
     assert len(passes) <= 25
     lines = [line for made in found.derivatives for line in made.lets]
-    assert len({text for name, text, _ in lines if name == "h4"}) == 1
+    assert len({text for name, text, _ in lines if name == "h7"}) == 1
 
 
 def test_values_in_between_have_names() -> None:
