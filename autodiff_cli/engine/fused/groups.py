@@ -268,13 +268,9 @@ def _of_operand(shape: Shape, full: Shape, length: int) -> int:
 
 def _of_reduction(node: Node, length: int) -> int:
     dims = reduced_dims(node)
-    if not dims:
-        return length
-    if dims[0] > 0:
-        if "sums" in node.op.properties and len(node.shape) < len(node.inputs[0].shape):
-            return 0
-        return min(length, dims[0])
-    run = 0
-    while run < len(dims) and dims[run] == run:
-        run += 1
-    return min(length, run)
+    run = common_prefix(dims, tuple(range(len(dims))))
+    if run or not dims:
+        return min(length, run)
+    if "sums" in node.op.properties and len(node.shape) < len(node.inputs[0].shape):
+        return 0
+    return min(length, dims[0])
