@@ -10,7 +10,7 @@ from zlib import crc32
 import numpy as np
 
 from autodiff_cli.graph.params import REQUIRED
-from autodiff_cli.graph.samples import T
+from autodiff_cli.graph.samples import T, t
 
 from .table import Case, array_of, cases, specs
 
@@ -90,6 +90,16 @@ _MISSING: dict[str, tuple[Any, ...]] = {
 }
 
 
+def _tensors(array: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """Tensors for an argument that a sample leaves out, beside its first one."""
+    floats = np.asarray(array, np.float64) * 0.5 + 0.25
+    yield "like the first", floats
+    yield "mask", floats > 0.25
+    yield "number", floats.reshape(-1)[:1].reshape(())
+    for dim in sorted({0, 1, array.ndim - 1} & set(range(array.ndim))):
+        yield f"as long as {dim}", np.resize(floats, array.shape[dim])
+
+
 def _of_default(param: Any) -> Iterator[Any]:
     """Values for an argument that a sample leaves out."""
     default = param.default
@@ -157,6 +167,10 @@ def _variations(case: Case) -> Iterator[Variation]:
         if case.number == 0 or isinstance(param.default, bool):
             for other in _of_default(param):
                 yield Variation(f"{param.name}={other!r}", own, {param.name: other})
+        if case.number == 0 and own and param.annotation in ("Tensor", "Mask"):
+            for label, array in _tensors(next(iter(own.values()))):
+                arrays = {**own, param.name: array}
+                yield Variation(f"{param.name} {label}", arrays, {param.name: t()})
 
 
 def _key(place: str) -> Any:
@@ -175,7 +189,7 @@ def arguments(
             return type(value)(visit(item, f"{place}.{i}") for i, item in enumerate(value))
         return value
 
-    changed = dict(variation.changed)
+    changed = {key: visit(value, str(key)) for key, value in variation.changed.items()}
     args = [
         changed.pop(i) if i in changed else visit(value, str(i))
         for i, value in enumerate(case.sample.args)

@@ -127,5 +127,7 @@ def test_a_declared_kink_is_reached(request: pytest.FixtureRequest) -> None:
     for key in KINKED:
         known = {case.name: [*distances(case)] for case in ALL if case.op.key == key}
         assert min(d for found in known.values() for d in found[::2]) < 1e-5, key
-        told += [f"{n}: {' '.join(f'{round(d, 4) + 0:g}' for d in found)}" for n, found in known.items()]
+        told += [
+            f"{n}: {' '.join(f'{round(d, 4) + 0:g}' for d in found)}" for n, found in known.items()
+        ]
     compare(request, told)

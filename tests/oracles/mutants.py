@@ -41,8 +41,9 @@ OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
 # Calls whose first two arguments may change places, and keywords without which the same is done.
 SYMMETRIC = {
     "add", "allclose", "array_equal", "broadcast_shapes", "commonprefix", "gcd", "hypot", "isclose",
-    "eq", "lcm", "logical_and", "logical_or", "max", "maximum", "min", "minimum", "multiply", "ne",
-    "promote_types", "result_type", "union", "TypeVar", "cast", "vdot", "_mul", "may_share_memory",
+    "eq", "lcm", "logical_and", "logical_or", "max", "maximum", "min", "minimum", "mul", "multiply",
+    "ne", "promote_types", "result_type", "union", "TypeVar", "cast", "vdot", "_mul",
+    "may_share_memory",
 }  # fmt: skip
 IDLE = {"encoding", "flush", "maxsize", "stacklevel", "strict", "daemon", "slots"}
 # Calls of an op that the tests make: they are no code of the op.
@@ -104,6 +105,11 @@ def _expressions(node: ast.expr) -> Iterator[tuple[str, Callable[[], ast.expr]]]
                 if ast.dump(first) != ast.dump(second):
                     args = copy.deepcopy([second, first, *others])
                     yield "argument", with_field("args", args)
+
+
+def _any_size(call: ast.Call, item: ast.expr) -> bool:
+    """Whether this is a size of NumPy's `reshape` that any negative number says."""
+    return getattr(call.func, "attr", "") == "reshape" and ast.unparse(item) == "-1"
 
 
 def _dropped(node: ast.stmt) -> bool:
@@ -182,7 +188,7 @@ class Rewriter(ast.NodeTransformer):
             self.block = around
         elif isinstance(node, ast.Call):
             node.func = self.visit(node.func)
-            node.args = [self.visit(item) for item in node.args]
+            node.args = [item if _any_size(node, item) else self.visit(item) for item in node.args]
             for keyword in node.keywords:
                 if keyword.arg not in IDLE:
                     keyword.value = self.visit(keyword.value)

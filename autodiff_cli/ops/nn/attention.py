@@ -183,6 +183,14 @@ def _heads(x, batch, num_heads, head):
     return F.transpose(F.reshape(x, (x.shape[0], batch * num_heads, head)), 0, 1)
 
 
+def _given(name, x, q):
+    """Keys or values that are given for each head."""
+    heads, _, size = q.shape
+    if x.ndim != 3 or (x.shape[0], x.shape[2]) != (heads, size):
+        raise fault("E308 static-keys-shape", name, x, heads, size, x.shape[0] if x.ndim else 0)
+    return x
+
+
 def _masks(attn_mask, key_padding_mask, q, k, batch, num_heads):
     """One additive mask of both, or None."""
     length, places, dtype = q.shape[1], k.shape[1], q.dtype
@@ -236,7 +244,7 @@ MULTI = (
         S(*MULTI),
         S(*MULTI[:7], t(1, 1, 2), t(1, 1, 2), True, *MULTI[10:], need_weights=False, **ONCE),
     ],
-    errors=[Bad("E308", *MULTI[:3], 3, *MULTI[4:])],
+    errors=[Bad("E308", *MULTI[:3], 3, *MULTI[4:]), Bad("E308", *MULTI, static_k=t(2, 3))],
 )
 def multi_head_attention_forward(
     query: Tensor,
@@ -291,8 +299,8 @@ def multi_head_attention_forward(
         v = F.cat((v, F.expand(bias_v, (1, batch, size))), 0)
         more += 1
     q = _heads(q, batch, num_heads, head)
-    k = _heads(k, batch, num_heads, head) if static_k is None else static_k
-    v = _heads(v, batch, num_heads, head) if static_v is None else static_v
+    k = _heads(k, batch, num_heads, head) if static_k is None else _given("static_k", static_k, q)
+    v = _heads(v, batch, num_heads, head) if static_v is None else _given("static_v", static_v, q)
     if add_zero_attn:
         zero = F.zeros((batch * num_heads, 1, head), dtype=k.dtype)
         k, v = F.cat((k, zero), 1), F.cat((v, zero), 1)

@@ -9,6 +9,7 @@ from ...graph.declare import Floats, Mask, Scalar, Tensor, opaque
 from ...graph.dtypes import FLOAT32, FLOAT64, INT64
 from ...graph.op import value_of
 from ...graph.samples import Bad, S, ints, t
+from ..kernels.indices import check_dtypes
 from ..kernels.rules import no_derivative, require_float
 
 
@@ -99,6 +100,8 @@ def _histogram_shape(input, count, weight):
         raise fail("E309", f"`histogram` with {count} bins", help="give at least one bin")
     if weight is not None and weight.shape != input.shape:
         raise fault("E308 histogram-weights-weight-input", weight, input)
+    if weight is not None:
+        check_dtypes("histogram", input, weight)
     return ((count,), input.dtype), ((count + 1,), input.dtype)
 
 
