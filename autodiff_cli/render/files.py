@@ -83,7 +83,7 @@ def write_arrays(path: str, report: Report, only: tuple[str, ...], show: tuple[s
 def write_zarr(path: str, report: Report, show: tuple[str, ...], cluster: Any) -> None:
     """A zarr store of the tensors that are in blocks, all or those of names that were chosen."""
     chosen = {n for glob in show or "*" for n in named(glob, report.blocked)}
-    if cluster is None or not chosen:
+    if not chosen:
         raise CannotWrite(f"nothing in blocks would go into `{path}`", "add --engine dask")
     cluster.store(path, {name: rows for name, rows in report.blocked.items() if name in chosen})
 

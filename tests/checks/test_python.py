@@ -247,6 +247,7 @@ def test_warnings_and_excuses_are_visible(run: Run, folder: Path) -> None:
     assert "W602" in done.stdout and "warnings summary" in done.stdout
     assert "SKIPPED" in done.stdout and "needs data" in done.stdout
     assert "XFAIL b.expr::expect[2] - not yet" in done.stdout
+    assert "2 skipped, 1 xfailed" in done.stdout
     assert "xfail long ago`, but nothing of it fails" in done.stdout
     (folder / "kink.expr").write_text("x = [0.0, 2.0]\nloss = sum(relu(x))\n")
     strict = run(*PLUGIN, "-Werror", "demo.expr", "kink.expr", module="pytest", **QUICK)

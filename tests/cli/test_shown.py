@@ -89,6 +89,7 @@ PROGRAMS = {
     "loss.backward()\nloss.backward()\n",
     "inside": "def f(a):\n    return g(a) * 2\ndef g(b):\n    return b @ ones(3, 3)\n"
     "loss = sum(f([1, 2]))",
+    "only numbers": "import torch\nn = 3; s = 'word'; t = (1, 2)",
 }  # fmt: skip
 
 RUN = (

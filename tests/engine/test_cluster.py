@@ -382,6 +382,7 @@ def test_tables(client: Any, folder: Path) -> None:
         "max",
     ]
     assert [row.split()[0] for row in (x, y, z)] == ["X", "y", "z"]
+    assert "(1000, 3)" in x and x.split()[3] == "float64" and "(1000,)" in y
 
 
 def test_a_cluster_of_its_own(folder: Path) -> None:

@@ -161,6 +161,7 @@ HINTS = [
     ("fact(3)", "6"),
     ("fact(3)".ljust(2000), "6"),
     ("torch.sin", "the function `sin`"),
+    ("weights.repeat(2, 3)", "(4, 6) float64   norm 13.4164   min 1   max 4"),
 ]
 
 

@@ -273,8 +273,6 @@ def _by_visible(
     for (source, target), parts in paths.items():
         child, _ = outline.visible(target)
         owner = owners.get(source, source)
-        if owner not in shown or child not in shown or owners.get(child) is owner:
-            continue
         if owner is source:
             given[owner, child] += parts
             continue
