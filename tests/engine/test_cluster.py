@@ -36,6 +36,7 @@ da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
 zarr = pytest.importorskip("zarr")
 
+METHOD = "distributed.worker.multiprocessing-method"
 ROWS = 1_000
 PROGRAM = """\
 X = const([[1., 2., 3.], [4., 5., 6.]])
@@ -96,8 +97,9 @@ print(w.tolist())""",
 @pytest.fixture(scope="module", autouse=True)
 def idle() -> Iterator[None]:
     """Processes of a cluster that do nothing take no time: they look at themselves once a second,
-    not fifty times."""
+    not fifty times. Workers are forks of one process that has imported what they need."""
     quiet = {
+        METHOD: "forkserver",
         "distributed.worker.profile.enabled": False,
         "distributed.admin.tick.interval": "1s",
         "distributed.admin.system-monitor.interval": "1s",
@@ -106,14 +108,20 @@ def idle() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module")
-def client() -> Any:
+@contextmanager
+def clustered(workers: int, **options: Any) -> Iterator[Any]:
+    """A client of a cluster of this machine."""
+    quiet = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
     with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50
-        ) as local,
+        distributed.LocalCluster(n_workers=workers, **quiet, **options) as local,
         distributed.Client(local) as found,
     ):
+        yield found
+
+
+@pytest.fixture(scope="module")
+def client() -> Any:
+    with clustered(2) as found:
         yield found
 
 
@@ -493,12 +501,7 @@ def _meanwhile(client: Any, path: Path, mark: Path, kills: str) -> Any:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_worker_that_dies(workers: int, folder: Path, tmp_path: Path) -> None:
-    with (
-        distributed.LocalCluster(
-            n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50
-        ) as local,
-        distributed.Client(local) as client,
-    ):
+    with clustered(workers) as client:
         loss, slope = _meanwhile(client, folder / "X.npy", tmp_path / "mark", "")
     assert not (tmp_path / "mark").exists()
     X = np.load(folder / "X.npy")
@@ -507,25 +510,19 @@ def test_a_worker_that_dies(workers: int, folder: Path, tmp_path: Path) -> None:
     np.testing.assert_allclose(slope, X.T @ (1 - z**2), rtol=1e-10)
 
 
-# A worker where a package of the name cannot be imported, or says another version.
-LACKING = "sys.modules['autodiff_cli'] = None"
-OLDER = "import autodiff_cli.version; autodiff_cli.version.__version__ = '0.0.1'"
-
-
 @contextmanager
-def _cluster(place: Path, before: str = "") -> Iterator[tuple[str, int]]:
-    """The address and process of a scheduler, with a worker that runs `before` first."""
-    run = "import sys; {}; import distributed.cli.dask_{} as d; d.main()"
+def _cluster(place: Path) -> Iterator[tuple[str, int]]:
+    """The address and process of a scheduler, with a worker."""
     file = place / "scheduler.json"
     scheduler = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
     worker = ["--nthreads", "1", "--no-dashboard", "--no-nanny"]
-    words = (("scheduler", "pass", scheduler), ("worker", before or "pass", worker))
     with ExitStack() as stack:
         started = []
-        for kind, first, options in words:
-            program = [sys.executable, "-c", run.format(first, kind)]
-            options = [*options, "--scheduler-file", str(file)]
-            process = subprocess.Popen([*program, *options], stderr=subprocess.PIPE, text=True)
+        for kind, options in (("scheduler", scheduler), ("worker", worker)):
+            program = [sys.executable, "-m", f"distributed.cli.dask_{kind}", *options]
+            process = subprocess.Popen(
+                [*program, "--scheduler-file", str(file)], stderr=subprocess.PIPE, text=True
+            )
             started.append(stack.enter_context(process))
             stack.callback(process.kill)
             assert process.stderr is not None
@@ -552,14 +549,16 @@ def test_workers_that_die_again_and_again(folder: Path, tmp_path: Path) -> None:
     limit = {"distributed.scheduler.allowed-failures": 0}
     with (
         dask.config.set(limit),
-        distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, dashboard_address=":0", silence_logs=50
-        ) as local,
-        distributed.Client(local) as client,
+        clustered(1) as client,
         pytest.raises(AutodiffError, match="KilledWorker") as error,
     ):
         _meanwhile(client, folder / "X.npy", tmp_path / "mark", "")
     assert error.value.code == "E608"
+
+
+# A worker where a package of the name cannot be imported, or says another version.
+LACKING = "import sys; sys.modules['autodiff_cli'] = None"
+OLDER = "import autodiff_cli.version; autodiff_cli.version.__version__ = '0.0.1'"
 
 
 @pytest.mark.parametrize(
@@ -569,9 +568,9 @@ def test_workers_that_die_again_and_again(folder: Path, tmp_path: Path) -> None:
 def test_workers_with_other_packages(
     before: str, code: str, said: str, folder: Path, tmp_path: Path
 ) -> None:
-    with _cluster(tmp_path, before) as (address, _):
+    with clustered(1, preload=[before]) as client:
         words = [str(folder / "p.expr"), *given(folder, "X.npy", "y.npy"), "--engine", "dask"]
-        status, _, err = command(None, *words, "--scheduler", address)
+        status, _, err = command(client, *words)
     assert f"error[{code}]" in err and said in err and status == (2 if code == "E607" else 4)
 
 
@@ -700,12 +699,7 @@ def _peak() -> float:
 def test_memory_does_not_depend_on_rows(tmp_path: Path) -> None:
     """Rows of zeros that take no room on a disk: 4 and then 24 blocks of 8 MB."""
     peaks = []
-    with (
-        distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, dashboard_address=":0", silence_logs=50
-        ) as local,
-        distributed.Client(local) as client,
-    ):
+    with clustered(1) as client:
         for blocks in (4, 24):
             rows = blocks * 20_000
             X = np.lib.format.open_memmap(tmp_path / f"X{blocks}.npy", "w+", shape=(rows, 50))
@@ -807,7 +801,7 @@ def test_a_file_larger_than_memory(folder: Path) -> None:
 
 def test_interrupts_are_not_for_workers() -> None:
     before = signal.getsignal(signal.SIGINT)
-    with connected(None, 1, 1 << 20, 1 << 30) as cluster:
+    with dask.config.set({METHOD: "spawn"}), connected(None, 1, 1 << 20, 1 << 30) as cluster:
         assert signal.getsignal(signal.SIGINT) is before
         handlers = cluster.client.run(signal.getsignal, signal.SIGINT)
     assert set(handlers.values()) == {signal.SIG_IGN}
