@@ -260,29 +260,29 @@ class Printer(AtomPrinter):
     def _switched(self, sum_: Sum, want: Layout) -> Form | None:
         """Terms where a comparison holds and terms where it does not, in one `where`."""
         gates = {
-            factor.atom for product, _ in sum_.terms for factor in product
-            if factor.at == want and self.algebra.atoms[factor.atom].kind == "gate"
+            (factor.atom, factor.at) for product, _ in sum_.terms for factor in product
+            if fits(factor.at, want) and self.algebra.atoms[factor.atom].kind == "gate"
         }  # fmt: skip
-        for number in sorted(gates):
+        for number, at in sorted(gates, key=str):
             other = self.algebra.opposite(number)
-            if other not in gates:
+            if (other, at) not in gates:
                 continue
             sides: dict[int | None, list[tuple[Product, float]]] = {number: [], other: []}
             for product, value in sum_.terms:
-                side = next((f.atom for f in product if f.atom in sides and f.at == want), None)
-                rest = tuple(f for f in product if f.atom != side)
+                side = next((f.atom for f in product if f.atom in sides and f.at == at), None)
+                rest = tuple(f for f in product if f.atom != side or f.at != at)
                 sides.setdefault(side, []).append((rest, value))
             yes, no = (
-                self.side(
-                    self.algebra.unstretched(
-                        self.algebra.made([(v, p) for p, v in sides[x]], sum_.shape)
-                    )
+                self.algebra.unstretched(
+                    self.algebra.made([(v, p) for p, v in sides[x]], sum_.shape)
                 )
                 for x in (number, other)
             )
+            if at != want and sum_.shape not in (yes.shape, no.shape):
+                continue
             gate: Any = self.atom(number).shown
             condition = Form(cost_of(gate) - 1, 0, gate.arguments[0])
-            form = call("where", condition, yes, no)
+            form = call("where", condition, self.side(yes), self.side(no))
             if None not in sides:
                 return form
             return infix("add", form, self._form(Sum(tuple(sides[None]), sum_.shape)))

@@ -339,9 +339,11 @@ class Reader:
 
     def opposite(self, gate: Sum) -> Sum:
         """1 where a comparison does not hold."""
-        one = self.algebra.alone(gate)
-        if one is not None and one[1].kind == "gate" and gate == self.algebra.of_atom(one[0].atom):
-            return self.algebra.of_atom(self.algebra.opposite(one[0].atom))
+        small = self.algebra.unstretched(gate)
+        one = self.algebra.alone(small)
+        if one is not None and one[1].kind == "gate" and small == self.algebra.of_atom(one[0].atom):
+            found = self.algebra.of_atom(self.algebra.opposite(one[0].atom))
+            return self.algebra.stretched(found, gate.shape)
         picked = lifted(self.algebra, [gate])
         if picked is not None:
             return lowered(self.algebra, picked[0], self.opposite(picked[1][0]))
@@ -351,7 +353,7 @@ class Reader:
 
     def condition(self, node: Node, shape: Shape) -> Sum:
         """A gate, or a number."""
-        return self._holds(self.algebra.stretched(self.of(node), shape))
+        return self.algebra.stretched(self._holds(self.of(node)), shape)
 
     def _holds(self, sum_: Sum) -> Sum:
         algebra = self.algebra
@@ -381,7 +383,7 @@ class Reader:
         return self.opposite(self.condition(inner, node.shape))
 
     def where(self, node: Node, condition: Node, yes: Node, no: Node) -> Sum:
-        if is_logdet(node):
+        if is_logdet(node) or (self.called and _is_guard(condition, yes, no)):
             return self.of(no)
         holds = self.condition(condition, node.shape)
         return self._chosen(holds, self.of(yes), self.of(no), node.shape)
@@ -539,6 +541,14 @@ def _exact(number: np.generic) -> float:
     if number.itemsize < 8 and len(repr(value)) > 8 and isclose(near, value**2, rel_tol=2e-7):
         return copysign(sqrt(near), value)
     return value
+
+
+def _is_guard(condition: Node, yes: Node, no: Node) -> bool:
+    """Whether something is a quotient but for 0 where it is divided by 0."""
+    if condition.op.key != "eq" or no.op.key != "div":
+        return False
+    zeros = (yes, condition.inputs[-1])
+    return condition.inputs[0] is no.inputs[-1] and not any(x.ndim or _number(x) for x in zeros)
 
 
 def _number(node: Node) -> float | None:

@@ -346,3 +346,15 @@ def test_statements_are_shown_by_what_they_compute(cli):
     text = "x = 0.5\n" + "".join(f"y{at}, _ = sin(x) * {at}, 1\n" for at in range(2, 24))
     text += f"loss = {' + '.join(f'y{at}' for at in range(2, 24))}\n"
     assert "y5 = sin(x) * 5, 1" in cli("explain", "-e", text).out
+
+
+@pytest.mark.parametrize("call", ["linalg.norm(x)", "norm(x)", "linalg.norm(x, dim=0)[1]"])
+def test_gradient_of_a_norm(cli, call: str) -> None:
+    out = cli("explain", "-e", f"x = [[1, 2], [3, 4]]; loss = {call}").out
+    assert "where(" not in out
+    assert re.search(r"g\(x\) = .*x / (t1|loss)|g\(x\) = g\(t1\) / t1 \* x", out)
+
+
+def test_gradient_of_a_norm_that_is_0(cli) -> None:
+    out = cli("explain", "-e", "x = [[1, 2], [0, 0]]; loss = sum(linalg.norm(x, dim=1))").out
+    assert "where(t1[:, None] == 0, 0, x / t1[:, None])  [[0.447214, 0.894427], [0, 0]]" in out
