@@ -90,6 +90,7 @@ PROGRAMS = {
     "inside": "def f(a):\n    return g(a) * 2\ndef g(b):\n    return b @ ones(3, 3)\n"
     "loss = sum(f([1, 2]))",
     "only numbers": "import torch\nn = 3; s = 'word'; t = (1, 2)",
+    "a leaf": "x = 1.5; loss = x",
 }  # fmt: skip
 
 RUN = (

@@ -238,12 +238,9 @@ class _Sheet:
 
     def _columns(self) -> tuple[int, int]:
         """Where values and notes of all contributions stand."""
-        column, notes = BACKWARD_COLUMN, 0
-        for step in self.found.steps:
-            entries = self._aligned([self._contribution(c) for c in step.contributions])
-            column = max([column, *self._labels(entries, 2)])
-            notes = max(notes, self._notes(entries))
-        return column, notes
+        steps = ([self._contribution(c) for c in s.contributions] for s in self.found.steps)
+        entries = [entry for step in steps for entry in self._aligned(step)]
+        return max([BACKWARD_COLUMN, *self._labels(entries, 2)]), self._notes(entries)
 
     def _aligned(self, entries: list[Entry]) -> list[Entry]:
         """Names as wide as those of all steps, signs as those of this one."""

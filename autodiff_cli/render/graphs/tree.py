@@ -208,10 +208,10 @@ class Columns(NamedTuple):
 def columns_of(rows: list[Row], width: int) -> Columns:
     """The most that fits into `width`."""
     table = [row for row in rows if row.op]  # other rows have no columns
-    label = max((width_of(row.branches + row.label + row.value) for row in table), default=0)
-    op = max((len(row.op) for row in table), default=0)
-    note = max((len(row.note) for row in table), default=0)
-    remark = max((len(row.note) for row in table if not row.note.startswith("(")), default=0)
+    label = max(width_of(row.branches + row.label + row.value) for row in table)
+    op = max(len(row.op) for row in table)
+    note = max(len(row.note) for row in table)
+    remark = max(0 if row.note.startswith("(") else len(row.note) for row in table)
     for gap in (8, 2):
         if label + gap + op + 2 + note <= width:
             return Columns(label + gap, op + 2, True)
