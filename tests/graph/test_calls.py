@@ -11,7 +11,7 @@ from autodiff_cli.autograd import calls  # noqa: F401  # the table
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.op import constant, number, value_of
-from autodiff_cli.graph.registry import F
+from autodiff_cli.graph.registry import OPS, F
 from autodiff_cli.graph.state import STATE
 from autodiff_cli.language.program.compiled import Compiled
 from autodiff_cli.language.values.housekeeping import HOUSEKEEPING
@@ -30,6 +30,16 @@ def test_true_is_not_one() -> None:
         with pytest.raises(AutodiffError):
             F.sum(x, True)
         assert F.sum(x, 1).shape == (2,)
+
+
+def test_calls_that_are_alike_are_bound_once() -> None:
+    x = constant(X)
+    known = OPS["permute"].known
+    assert known is not None
+    known.clear()
+    for count, dims in ((1, (1, 0)), (1, (1, 0)), (2, (0, 1)), (2, (1, 0))):
+        F.permute(x, dims)
+        assert len(known) == count
 
 
 def test_dims_count_from_the_tensor_given() -> None:

@@ -11,8 +11,9 @@ import numpy as np
 
 import autodiff_cli.engine.evaluate
 from autodiff_cli.graph.op import constant, value_of
-from autodiff_cli.graph.registry import F
+from autodiff_cli.graph.registry import OPS, F
 from autodiff_cli.ops import load_all
+from autodiff_cli.ops.kernels.in_double import InDouble
 from autodiff_cli.ops.kernels.pytorch_sum_order import small_sum
 
 assert autodiff_cli.engine.evaluate  # computes
@@ -79,3 +80,13 @@ def test_ranges_are_those_of_pytorch() -> None:
     theirs = json.loads(FIXTURE.read_text("utf-8"))["ranges"]
     for dtype, known in theirs.items():
         assert dict(ranges(dtype)) == known
+
+
+def test_small_results_in_single_precision_are_the_nearest_numbers() -> None:
+    x = numbers((301,), "float32")
+    x = np.abs(x[x != 0]) / 8  # all of them are defined here
+    for op in OPS.values():
+        if isinstance(op.kernel, InDouble):
+            wide = value_of(op(constant(x.astype(np.float64))))
+            assert np.array_equal(value_of(op(constant(x))), wide.astype(np.float32)), op.key
+            assert not np.array_equal(wide, wide.astype(np.float32)), op.key

@@ -253,10 +253,11 @@ class Sample:
     """What `check` has of files by rows: a few stretches of rows, the same of all files."""
 
     PARTS = 8
+    total: int
 
     def __init__(self, size: int):
         self.size = size  # bytes of the first array
-        self.total, self.rows = 0, np.arange(0)
+        self.rows: np.ndarray | None = None
 
     def opened(self, path: str, key: str | None) -> np.ndarray | None:
         """Rows of a file; None for files that are read whole."""
@@ -264,7 +265,7 @@ class Sample:
         if source is None or not source.shape:
             return None
         total = source.shape[0]
-        if not self.total:
+        if self.rows is None:
             row = max(1, source.dtype.itemsize * prod(source.shape[1:]))
             count = max(1, min(total, self.size // row) // self.PARTS)
             starts = np.linspace(0, total - count, self.PARTS).astype(int)
