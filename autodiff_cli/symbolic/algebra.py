@@ -12,16 +12,12 @@ from math import isinf, prod
 from typing import Any
 
 from ..graph.node import Shape
-from ..graph.registry import overloads
-from .axes import without_splits
-from .masks import either, lifted, lowered, without_masks
-from .matrices import rooted, without_inverses, without_roots
-from .places import without_slices
+from .fewer import FEWER
+from .masks import either, lifted, lowered
+from .matrices import rooted
 from .terms import (
     JOINS,
-    OPERAND,
     OPPOSITE,
-    At,
     Atom,
     Factor,
     Label,
@@ -38,11 +34,6 @@ from .terms import (
     renamed,
 )
 
-# A function with another one, which it is divided by or stands beside, and what that is.
-TOGETHER = {
-    "sinh": ("cosh", "tanh"), "sin": ("cos", "tan"), "exp": ("sigmoid", "sigmoid"),
-    "sign": ("", "abs"),
-}  # fmt: skip
 IDEMPOTENT = ("gate", "delta", "triangle", "one_hot", "move", "window", "mask", "split")
 MOST_TERMS = 40  # of one sum
 MOST_FACTORS = 9  # of one term
@@ -56,7 +47,6 @@ class Algebra:
         self.ids: dict[tuple[Any, ...], int] = {}
         self.units: dict[Any, Sum] = {}  # what is in brackets, up to a coefficient
         self.shares: dict[int, int] = {}  # by name of a softmax: its axis
-        self.roots: dict[int, tuple[float, int]] = {}  # by atom: a power of it that has a name
         self.meanings: dict[int, Sum] = {}  # by atom: what a name stands for
         self.insides: dict[int, frozenset[int]] = {}  # by atom: what it is made of
         self.labels = -1000
@@ -166,130 +156,20 @@ class Algebra:
         return [(number, self.ordered(self._scalars_apart(factors, shape)))]
 
     def _merged(self, number: float, factors: list[Factor]) -> tuple[float, list[Factor]]:
-        """Powers added, identities and inverses gone where they can."""
-        before = factors
-        if self.roots:
-            factors = list(map(self._as_root, factors))
-        factors = [
-            factor._replace(power=1.0) if self.atoms[factor.atom].kind in IDEMPOTENT else factor
-            for factor in powers(self._sorted(factors))
-        ]
-        number *= self.repeats(before, factors)
-        for position, (atom, at, _) in enumerate(factors):
-            if self.atoms[atom].kind != "delta":
-                continue
-            rest = factors[:position] + factors[position + 1 :]
-            first, second = at
-            if first == second:
-                free = not (type(first) is int and first < 0)
-                met = any(first in other.at for other in rest)
-                return self._merged(
-                    number if free or met else number * self.atoms[atom].shape[0], rest
-                )
-            if isinstance(first, At) and isinstance(second, At):
-                return 0.0, []
-            for gone, stays in ((first, second), (second, first)):
-                if type(gone) is int and gone < 0:
-                    return self._merged(number, renamed(rest, {gone: stays}))
-            if type(first) is int and type(second) is int and any(second in f.at for f in rest):
-                rest = renamed(rest, {second: first})
-                return self._merged(number, [*rest, factors[position]])
-        cut = without_slices(self, factors) or without_splits(self, factors)
-        if cut is not None:
-            return self._merged(number * cut[0], cut[1])
-        factors = [f for f in factors if not self._is_idle(f, factors)]
-        gates = {(f.at, f.atom) for f in factors if self.atoms[f.atom].kind == "gate"}
-        if len(gates) > 1 and any((at, self.opposite(gate)) in gates for at, gate in gates):
-            return 0.0, []
-        for position, one in enumerate(factors):
-            if self._is_whole(one, factors):
-                return self._merged(number, factors[:position] + factors[position + 1 :])
-            other = self._together(one, factors)
-            if other is not None:
-                rest = [f for f in factors if f is not one and f is not other[0]]
-                return self._merged(number, [*rest, *other[1]])
-        raised = self._with_exponents(factors)
-        if raised is not None:
-            return self._merged(number, raised)
-        unmasked = without_masks(self, factors)
-        if unmasked is not None:
-            return self._merged(number, unmasked)
-        roots = without_roots(self, factors)
-        if roots is not None:
-            return self._merged(number, roots)
-        plain = without_inverses(self, factors)
-        return (number, factors) if plain is None else self._merged(number * plain[0], plain[1])
-
-    def _as_root(self, factor: Factor) -> Factor:
-        """`1 / s` for `u**-0.5`, where `s` is the root of `u`."""
-        power, name = self.roots.get(factor.atom, (0.0, 0))
-        often = factor.power / power if power else 0.5
-        return Factor(name, factor.at, often) if often == int(often) else factor
-
-    def _is_idle(self, gate: Factor, factors: list[Factor]) -> bool:
-        """Whether a gate `u > 0` stands beside `relu(u)`, which is 0 elsewhere."""
-        atom = self.atoms[gate.atom]
-        if atom.kind != "gate" or atom.data != "gt" or atom.parts[1].terms:
-            return False
-        return any(
-            other.at == gate.at
-            and other.power > 0
-            and self.atoms[other.atom].function.endswith("relu")
-            and self.atoms[other.atom].parts[0] == atom.parts[0]
-            for other in factors
-        )
-
-    def _is_whole(self, one: Factor, factors: list[Factor]) -> bool:
-        """Whether a softmax, or a one among zeros, is summed along its axis."""
-        atom = self.atoms[one.atom]
-        axis = {"softmax": atom.data, "one_hot": -1}.get(atom.kind, self.shares.get(one.atom))
-        if axis is None or one.power != 1:
-            return False
-        label = one.at[axis]
-        return is_summed(label) and sum(factor.at.count(label) for factor in factors) == 1
-
-    def _together(self, one: Factor, factors: list[Factor]) -> tuple[Factor, list[Factor]] | None:
-        """`sinh(u) / cosh(u)` as `tanh(u)`, `u * sign(u)` as `abs(u)`, and `exp(u)` beside
-        `sigmoid(-u)`, which together are `sigmoid(u)`."""
-        atom = self.atoms[one.atom]
-        below, name = TOGETHER.get(atom.function, ("", ""))
-        if not name or one.power <= 0:
-            return None
-        inner = self.factor(atom.parts[0], one.at) if name == "abs" else None
-        parts = (self.scaled(atom.parts[0], -1.0),) if name == "sigmoid" else atom.parts
-        for other in factors:
-            beside, power = self.atoms[other.atom], min(one.power, abs(other.power))
-            if name == "abs":
-                fits = one.power == other.power == 1 and inner == (1.0, [other])
-            else:
-                fits = other.at == one.at and (beside.function, beside.parts) == (below, parts)
-                fits = fits and (other.power < 0 if name != below else other.power >= one.power)
-            if fits:
-                (op, *_) = overloads(name)
-                found = self.atom("function", (op, (OPERAND,)), atom.parts, atom.shape)
-                rest = other.power - (power if other.power > 0 else -power)
-                left = [one._replace(power=one.power - power), other._replace(power=rest)]
-                return other, [Factor(found, one.at, power), *(f for f in left if f.power)]
-        return None
-
-    def _with_exponents(self, factors: list[Factor]) -> list[Factor] | None:
-        """`u * u**(a - 1)` as `u**a`; None where there is none."""
-        for one in factors:
-            atom = self.atoms[one.atom]
-            if atom.function != "pow" or one.power != 1:
-                continue
-            base, exponent = atom.parts
-            less = dict(exponent.terms).get((), 0.0)
-            value, beside = self.factor(base, one.at)
-            whole = {(f.atom, f.at): f.power for f in factors}
-            times = [whole.get((f.atom, f.at), 0.0) / f.power for f in beside]
-            if value == 1 and less and times and min(x / -less for x in times) >= 1:
-                more = self.added(exponent, self.number(-less, atom.shape))
-                found = self.atom("function", atom.data, (base, more), atom.shape)
-                rest = [Factor(f.atom, f.at, f.power * less) for f in beside]
-                kept = [f for f in factors if f is not one]
-                return powers([*kept, *rest, Factor(found, one.at)])
-        return None
+        """Powers added, and fewer factors by every rule there is."""
+        while number:
+            before = factors
+            factors = [
+                f._replace(power=1.0) if self.atoms[f.atom].kind in IDEMPOTENT else f
+                for f in powers(self._sorted(factors))
+            ]
+            number *= self.repeats(before, factors)
+            fewer = (rule(self, factors) for rule in FEWER)
+            found = next((made for made in fewer if made is not None), None)
+            if found is None:
+                break
+            number, factors = number * found[0], found[1]
+        return number, factors
 
     def _opened(self, factors: list[Factor]) -> tuple[float, list[Factor]] | None:
         """The first group of a single term as its factors; None where there is none."""
@@ -459,8 +339,9 @@ class Algebra:
 
     def unstretched(self, sum_: Sum) -> Sum:
         """Without the axes along which a sum does not change."""
-        met = {label for product, _ in sum_.terms for factor in product for label in factor.at}
-        left = [axis for axis, size in enumerate(sum_.shape) if axis in met or size == 1]
+        labels = {label for product, _ in sum_.terms for factor in product for label in factor.at}
+        met = labels.intersection(range(len(sum_.shape)))
+        left = [i for i, size in enumerate(sum_.shape) if i in met or (met and size == 1)]
         if len(left) == len(sum_.shape):
             return sum_
         ahead = left[0] if left else len(sum_.shape)

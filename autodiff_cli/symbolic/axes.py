@@ -19,7 +19,7 @@ from .expression import Call, Expression, Index, Name, Number, static_text
 from .forms import Form, Forms, Layout, add, call, is_label, turned
 from .lets import cost_of
 from .matrices import sum_of_logarithms
-from .terms import Factor, Label, NoFormula, Sum, is_summed
+from .terms import Factor, Label, NoFormula, Sum, is_summed, label_key
 
 if TYPE_CHECKING:
     from .algebra import Algebra
@@ -320,13 +320,18 @@ def arranged(form: Form, layout: Layout, want: Layout) -> Form | None:
 def side_by_side(
     a: Form, one: Layout, b: Form, other: Layout
 ) -> tuple[tuple[Form, Layout], tuple[Form, Layout]]:
-    """Two parts, the one of fewer axes with these at the places that the other has them."""
+    """Two parts, the one of fewer axes with these at the places that the other has them; of two
+    matrices at the places that their product has them."""
     if len(one) > len(other):
         second, first = side_by_side(b, other, a, one)
         return first, second
-    want = tuple(x if x in one else None for x in other)
-    found = arranged(a, one, want) if len(other) > 2 and None not in other else None
-    return (a, one) if found is None else (found, want), (b, other)
+    both = tuple(sorted({*one, *other}, key=label_key)) if len(one) == len(other) == 2 else other
+    if len(both) < 3 or None in both:
+        return (a, one), (b, other)
+    (found, *_), (beside, *_) = (
+        [*all_arranged([part], both), part] for part in ((a, one), (b, other))
+    )
+    return found, beside
 
 
 def all_arranged(forms: list[tuple[Form, Layout]], want: Layout) -> Iterator[tuple[Form, Layout]]:

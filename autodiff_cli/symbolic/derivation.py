@@ -105,11 +105,6 @@ class Formulas:
             name = algebra.atom("name", values[node], (), node.shape)
             meaning = algebra.meanings[name] = read.read(node)
             name_of(meaning, values[node])
-        for node in kept:
-            name = algebra.atom("name", values[node], (), node.shape)
-            one = algebra.alone(algebra.meanings[name])
-            if one is not None and one[2] == 1 and one[0].power % 1 and one[1].shape == node.shape:
-                algebra.roots[one[0].atom] = one[0].power, name
         reader = Reader(algebra, {**ends, **{n: values[n] for n in kept}}, masks)
         found = reader.read(self.result)
         for node in wrt:

@@ -106,7 +106,7 @@ def with_conditions(algebra: Algebra, sum_: Sum) -> Sum:
     return algebra.made(terms, sum_.shape) if changed else sum_
 
 
-def without_masks(algebra: Algebra, factors: list[Factor]) -> list[Factor] | None:
+def without_masks(algebra: Algebra, factors: list[Factor]) -> tuple[float, list[Factor]] | None:
     """One for two that pick one element, of an axis each, and where all that was picked is added up
     what the mask holds for; None where there is neither."""
     for one in factors:
@@ -121,7 +121,7 @@ def without_masks(algebra: Algebra, factors: list[Factor]) -> list[Factor] | Non
             alone = inner[0].terms[0] if inner and len(inner[0].terms) == 1 else ((), 0)
             if alone[1] == 1 and any(f.atom == one.atom for f in alone[0]):  # the element itself
                 often = [f for _ in range(int(other.power)) for f in algebra.placed(alone[0], ())]
-                return [one, *(f for f in rest if f is not other), *often]
+                return 1.0, [one, *(f for f in rest if f is not other), *often]
         others = [f for f in rest if f.atom == one.atom and f.at[0] == row]
         if others and (atom.kind == "mask" or sum(f.at.count(row) for f in factors) > 2):
             other = min(others, key=lambda f: any(map(is_summed, f.at[1:])))  # a diagonal
@@ -132,10 +132,10 @@ def without_masks(algebra: Algebra, factors: list[Factor]) -> list[Factor] | Non
                 if a != b:
                     delta = algebra.atom("delta", None, (), (size, size))
                     deltas.append(Factor(delta, (a, b)))
-            return [one, *rest, *deltas]
+            return 1.0, [one, *rest, *deltas]
         if atom.kind == "mask" and is_summed(row) and not any(row in f.at for f in rest):
             _, placed = algebra.factor(atom.parts[0], one.at[1:])
-            return [*rest, *placed]
+            return 1.0, [*rest, *placed]
     return None
 
 

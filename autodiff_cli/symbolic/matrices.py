@@ -132,7 +132,7 @@ MATRICES: dict[str, Callable[..., Sum]] = {
 }  # fmt: skip
 
 
-def without_roots(algebra: Algebra, factors: list[Factor]) -> list[Factor] | None:
+def without_roots(algebra: Algebra, factors: list[Factor]) -> tuple[float, list[Factor]] | None:
     """`inv(L).T @ inv(L)` as the inverse of `L @ L.T`; None where there is none."""
     for i, one in enumerate(factors):
         root = rooted(algebra, one)
@@ -146,7 +146,7 @@ def without_roots(algebra: Algebra, factors: list[Factor]) -> list[Factor] | Non
             inner = inverted(algebra, algebra.atoms[root].parts[0])
             value, more = algebra.factor(inner, (one.at[1], other.at[1]))
             if value == 1:
-                return [*(f for k, f in enumerate(factors) if k not in (i, j)), *more]
+                return 1.0, [*(f for k, f in enumerate(factors) if k not in (i, j)), *more]
     return None
 
 

@@ -404,7 +404,7 @@ class Printer(AtomPrinter):
                         parts = {x: form for x, form in parts.items() if len(x[0]) <= limit + 1}
                         self._all_closed(parts, outside, sizes, forms)
                     if part & (1 << inside[0]):
-                        self._joined(table[part], table[other], outside, sizes, forms)
+                        self._joined(table[part], table[other], outside, limit, sizes, forms)
                         if limit > 2:
                             self._einsum(table[part], table[other], outside, limit, forms)
                     part = (part - 1) & subset
@@ -502,7 +502,7 @@ class Printer(AtomPrinter):
         add(forms, layout, False, form)
 
     def _joined(
-        self, left: Forms, right: Forms, outside: set[Any], sizes: Sizes, forms: Forms
+        self, left: Forms, right: Forms, outside: set[Any], limit: int, sizes: Sizes, forms: Forms
     ) -> None:
         """The ways to write a product of two parts."""
         self.algebra.work += 1
@@ -521,17 +521,18 @@ class Printer(AtomPrinter):
                         add(forms, one + other, False, call("outer", a, b))
                         add(forms, other + one, False, call("outer", b, a))
                 layout = broadcast(one, other)
-                if layout is None:
-                    ((a, one), (b, other)) = axes.side_by_side(a, one, b, other)
-                    layout = broadcast(one, other)
-                if layout is None:
+                c, d = a, b
+                if layout is None and limit > 2:
+                    (c, ahead), (d, behind) = axes.side_by_side(a, one, b, other)
+                    layout = broadcast(ahead, behind)
+                if layout is None or len(layout) > limit:
                     continue
                 if below == under:
-                    form, is_below = times(a, b), below
+                    form, is_below = times(c, d), below
                     if len(one) != len(other):
                         form = form._replace(marks=form.marks + 1)
                 else:
-                    form, is_below = divided(*((b, a) if below else (a, b))), False
+                    form, is_below = divided(*((d, c) if below else (c, d))), False
                 self._closed(form, layout, is_below, closing, sizes, forms)
 
     def _einsum(

@@ -5,7 +5,7 @@ Each way is one change; who prints takes the cheapest and asks again.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterator, Mapping
 from math import isclose
 from typing import Any
 
@@ -23,40 +23,30 @@ from .terms import (
     renamed,
 )
 
+EMPTY: Mapping[int, bool] = {}
+Made = tuple[float, list[Factor]]
+Products = list[tuple[Product, float, int]]  # with what each is over the name that it has
 MOST_AXES = 2  # of what is put in brackets, unless a part of it has more
 
 
-def ways(algebra: Algebra, sum_: Sum, products: list[tuple[Product, float, int]]) -> Iterator[Sum]:
+def ways(algebra: Algebra, sum_: Sum, products: Products) -> Iterator[Sum]:
     """Sums equal to this one."""
     terms = sum_.terms
-    for i, (left, a) in enumerate(terms):
-        for j in range(i + 1, len(terms)):
-            right, b = terms[j]
+    for i, one in enumerate(terms):
+        for j, other in enumerate(terms[i + 1 :], i + 1):
             rest = [(v, p) for k, (p, v) in enumerate(terms) if k not in (i, j)]
-            for turned in _opposite(algebra, left, a, right, b):
-                yield from _tried(algebra, [*rest, turned], sum_)
-            for mine, one, its, other in ((a, left, b, right), (b, right, a, left)):
-                for clamped in _clamped(algebra, one, mine, other, its):
-                    yield from _tried(algebra, [*rest, clamped], sum_)
-            for merged in _merged(algebra, left, a, right, b):
-                yield from _tried(algebra, [*rest, merged], sum_)
+            for pair in PAIRS:
+                for made in pair(algebra, *one, *other):
+                    yield from _tried(algebra, [*rest, made], sum_)
     for i, (product, value) in enumerate(terms):
         rest = [(v, p) for k, (p, v) in enumerate(terms) if k != i]
         for opened in _opened(algebra, product, value):
             yield from _tried(algebra, [*rest, *opened], sum_)
-        spread = _spread(algebra, product)
-        for number, factors in dict.fromkeys([(1.0, product), spread]):
-            for named in _with_names(algebra, factors, products):
-                yield from _tried(algebra, [*rest, (value * number * named[0], named[1])], sum_)
         for over in _over(algebra, sum_, i):
             yield from _tried(algebra, [over], sum_)
-        for changed in _within(algebra, product):
-            yield from _tried(algebra, [*rest, (value * changed[0], changed[1])], sum_)
-        for number, same in _equal(algebra, product):
-            yield from _tried(algebra, [*rest, (value * number, same)], sum_)
-        soft = softened(algebra, product)
-        if soft is not None:
-            yield from _tried(algebra, [*rest, (value, soft)], sum_)
+        for rule in ALONE:
+            for number, same in rule(algebra, product, products):
+                yield from _tried(algebra, [*rest, (value * number, same)], sum_)
 
 
 def opened(algebra: Algebra, sum_: Sum) -> Sum | None:
@@ -85,9 +75,7 @@ def _tried(algebra: Algebra, terms: list[tuple[float, Any]], sum_: Sum) -> Itera
         return
 
 
-def _merged(
-    algebra: Algebra, left: Product, a: float, right: Product, b: float
-) -> Iterator[tuple[float, list[Factor]]]:
+def _merged(algebra: Algebra, left: Product, a: float, right: Product, b: float) -> Iterator[Made]:
     """Two terms as a common factor times what is left of them, or as one sum over an axis."""
     for label, mine_size in _summed(algebra, left).items():
         for other, its_size in _summed(algebra, right).items():
@@ -128,26 +116,16 @@ def _merged(
                     yield number, [*pulled, *factors]
 
 
-def _opposite(
-    algebra: Algebra, left: Product, a: float, right: Product, b: float
-) -> Iterator[tuple[float, list[Factor]]]:
-    """`1 - sigmoid(u)` as `sigmoid(-u)`, with whatever both terms are multiplied by."""
-    for one, other in ((left, right), (right, left)) if a == -b else ():
-        for i, factor in enumerate(other):
-            atom = algebra.atoms[factor.atom]
-            if atom.function != "sigmoid" or factor.power != 1:
-                continue
-            if other[:i] + other[i + 1 :] == one:
-                parts = (algebra.scaled(atom.parts[0], -1.0),)
-                turned = algebra.atom("function", atom.data, parts, atom.shape)
-                yield a if one is left else b, [*one, Factor(turned, factor.at)]
-
-
-def _clamped(
-    algebra: Algebra, inside: Product, a: float, outside: Product, b: float
-) -> Iterator[tuple[float, list[Factor]]]:
+def _clamped(algebra: Algebra, left: Product, a: float, right: Product, b: float) -> Iterator[Made]:
     """`u` where `abs(u) < c`, and `c * sign(u)` elsewhere, as `clamp(u, -c, c)`, with whatever both
     terms are multiplied by."""
+    yield from _between(algebra, left, a, right, b)
+    yield from _between(algebra, right, b, left, a)
+
+
+def _between(
+    algebra: Algebra, inside: Product, a: float, outside: Product, b: float
+) -> Iterator[Made]:
     for gate in inside:
         atom = algebra.atoms[gate.atom]
         size = algebra.alone(atom.parts[0]) if atom.data in ("lt", "le") else None
@@ -196,7 +174,7 @@ def _less(product: Product, position: int, power: float) -> list[Factor]:
 
 def _brackets(
     algebra: Algebra, terms: list[tuple[float, list[Factor]]], shared: set[Any]
-) -> Iterator[tuple[float, list[Factor]]]:
+) -> Iterator[Made]:
     """A sum of products as one factor, with its axes in either order; `shared`: summed labels that
     are met outside as well."""
     sizes: dict[Any, int] = {}
@@ -232,14 +210,14 @@ def _opened(
             yield [(value * v * algebra.repeats(product, f), f) for v, f in found]
 
 
-def _within(algebra: Algebra, product: Product) -> Iterator[tuple[float, list[Factor]]]:
+def _within(algebra: Algebra, product: Product, names: Products) -> Iterator[Made]:
     """A product with one bracket over what one of its terms is divided by."""
     number, factors = _spread(algebra, product)
     for position, (atom, at, power) in enumerate(factors):
         if algebra.atoms[atom].kind == "group" and power in (1, -1):
             (inner,) = algebra.atoms[atom].parts
             rest = [*factors[:position], *factors[position + 1 :]]
-            beside = {f.atom for f in rest if f.power < 0 and power < 0}
+            beside = {f.atom: f.power * power > 0 for f in rest}
             for i in range(len(inner.terms)):
                 for value, made in _over(algebra, inner, i, beside):
                     found = [f._replace(power=f.power * power) for f in made]
@@ -266,10 +244,11 @@ def _spread(algebra: Algebra, product: Product) -> tuple[float, Product]:
 
 
 def _over(
-    algebra: Algebra, sum_: Sum, i: int, beside: Container[int] = ()
-) -> Iterator[tuple[float, list[Factor]]]:
-    """All terms over what the term `i` is divided by, where that makes them fewer, or where what
-    they are below is divided by that too."""
+    algebra: Algebra, sum_: Sum, i: int, beside: Mapping[int, bool] = EMPTY
+) -> Iterator[Made]:
+    """All terms over what the term `i` is divided by, where that makes them fewer, or where it or
+    what they become is gone from the product that they stand in: `beside` which is on their side
+    of a fraction."""
     product, value = sum_.terms[i]
     if len(sum_.terms) < 2:
         return
@@ -287,21 +266,21 @@ def _over(
                 terms += [(v * w, [*other, *p]) for p, w in inner]
         for number, factors in _brackets(algebra, terms, set()):
             made = algebra.atoms[factors[0].atom].parts if len(factors) == 1 else ()
-            if not made or len(made[0].terms) < len(sum_.terms) or below.atom in beside:
+            gone = beside.get(below.atom) or any(beside.get(f.atom) is False for f in factors)
+            if gone or not made or len(made[0].terms) < len(sum_.terms):
                 yield number, [below, *factors]
 
 
-def _with_names(
-    algebra: Algebra, factors: Product, products: list[tuple[Product, float, int]]
-) -> Iterator[tuple[float, list[Factor]]]:
+def _with_names(algebra: Algebra, product: Product, names: Products) -> Iterator[Made]:
     """A product in which a part, or what it is divided by, is a name."""
-    for parts, number, name in products:
-        for power in (1.0, -1.0):
-            raised = tuple(f._replace(power=f.power * power) for f in parts)
-            for left_over, places in _without(factors, raised, {None: None}):
-                sizes = algebra.atoms[name].shape
-                at = tuple(None if n == 1 else places[i] for i, n in enumerate(sizes))
-                yield number**-power, [*left_over, Factor(name, at, power)]
+    for spread, factors in dict.fromkeys([(1.0, product), _spread(algebra, product)]):
+        for parts, number, name in names:
+            for power in (1.0, -1.0):
+                raised = tuple(f._replace(power=f.power * power) for f in parts)
+                for left_over, places in _without(factors, raised, {None: None}):
+                    sizes = algebra.atoms[name].shape
+                    at = tuple(None if n == 1 else places[i] for i, n in enumerate(sizes))
+                    yield spread * number**-power, [*left_over, Factor(name, at, power)]
 
 
 def _without(
@@ -321,7 +300,7 @@ def _without(
             yield from _without((*product[:i], *left, *product[i + 1 :]), parts[1:], new)
 
 
-def _equal(algebra: Algebra, product: Product) -> Iterator[tuple[float, list[Factor]]]:
+def _equal(algebra: Algebra, product: Product, names: Products) -> Iterator[Made]:
     """Where `u == v` holds, `u` for `v`."""
     for gate in product:
         atom = algebra.atoms[gate.atom]
@@ -334,6 +313,12 @@ def _equal(algebra: Algebra, product: Product) -> Iterator[tuple[float, list[Fac
                 if factor.power == 1 or (number == 1 and len(same) == 1):
                     same = [f._replace(power=f.power * factor.power) for f in same]
                     yield number, [*product[:i], *product[i + 1 :], *same]
+
+
+def _softened(algebra: Algebra, product: Product, names: Products) -> Iterator[Made]:
+    soft = softened(algebra, product)
+    if soft is not None:
+        yield 1.0, soft
 
 
 def softened(algebra: Algebra, product: Product) -> list[Factor] | None:
@@ -364,3 +349,8 @@ def softened(algebra: Algebra, product: Product) -> list[Factor] | None:
             rest = [f for k, f in enumerate(product) if k not in (i, j)]
             return [*rest, Factor(p, above.at)]
     return None
+
+
+# Rules for two terms, and for one.
+PAIRS = (_clamped, _merged)
+ALONE = (_with_names, _within, _equal, _softened)

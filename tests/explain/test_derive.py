@@ -41,6 +41,9 @@ def derived(text: str, raw: bool = False) -> Derived:
          "loss.backward()", {"x": "exp(x)"}),
         ("x = -2; loss = (x*x)**0.5", {"x": "x/sqrt(x**2)"}),
         ("x = 2; loss = x*0 + 1", {"x": "0"}),
+        ("x = [1., 2]; w = [3., 1]; loss = cosine_similarity(x, w, 0)",
+         {"x": "(w / norm(w) - loss * x / norm(x)) / norm(x)",
+          "w": "(x / norm(x) - loss * w / norm(w)) / norm(w)"}),
         # a name that was given to something else is no name of what it was
         ("u = 2\nh = const(1.0)\nfor i in range(3):\n    h = 1 + u * h\nloss = h * 1",
          {"u": "u * (3 * u + 2) + 1"}),

@@ -1,9 +1,11 @@
-"""Every op of the table says in words what its rule does."""
+"""Every op of the table says in words what its rule does; every rule of formulas does something."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,12 +19,14 @@ from autodiff_cli.graph.op import OUTPUT, constant
 from autodiff_cli.graph.state import grad_mode
 from autodiff_cli.session import run
 from autodiff_cli.source import Source
+from autodiff_cli.symbolic import algebra, shorter
 from autodiff_cli.symbolic.expression import Infix, Name, expression_of, text
 from autodiff_cli.symbolic.forms import Form, infix, times
 from tests.database import called, load
 from tests.together import together
 
 from .conftest import Explain
+from .test_textbook import data, derived
 
 CALLS = load()
 SAYS_NOTHING = ("the rule of ", "chain rule through ")
@@ -119,3 +123,43 @@ def test_a_product_looks_as_its_factors_do() -> None:
     left, right = Form(3, 1, Name("A", (2,))), Form(4, 2, Name("B", (2,)))
     assert times(left, right) == Form(8, 3, Infix("mul", left.shown, right.shown))
     assert infix("add", left, right) == Form(8, 3, Infix("add", left.shown, right.shown))
+
+
+# -- rules of formulas ----------------------------------------------------------------------------
+
+RULES = [
+    line.split(" | ")
+    for line in (Path(__file__).parents[1] / "fixtures/rules.txt").read_text("utf-8").splitlines()
+    if not line.startswith("#")
+]
+TABLES = [(algebra, "FEWER"), (shorter, "PAIRS"), (shorter, "ALONE")]
+
+
+def derivative(wrt: str, lines: str) -> str:
+    """As it is shown, with its named parts in front."""
+    found = derived(data(lines) + lines.replace("; ", "\n") + "\n", wrt)
+    assert found.error is None
+    (d,) = (d for d in found.derivatives if d.wrt == wrt)
+    assert d.verified
+    return "; ".join([*(f"{name} = {part}" for name, part, _ in d.lets), d.text])
+
+
+@pytest.mark.parametrize(("rule", "wrt", "lines", "formula"), RULES)
+def test_what_a_rule_is_for(
+    rule: str, wrt: str, lines: str, formula: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The formula is another one where the rule is switched off."""
+    assert derivative(wrt, lines) == formula
+    name, _, function = rule.partition(".")
+    module = import_module(f"autodiff_cli.symbolic.{name}")
+    gone = getattr(module, function)
+    monkeypatch.setattr(module, function, lambda *args: None if name == "fewer" else iter(()))
+    for owner, table in TABLES:
+        rules = tuple(rule for rule in getattr(owner, table) if rule is not gone)
+        monkeypatch.setattr(owner, table, rules)
+    assert derivative(wrt, lines) != formula
+
+
+def test_every_rule_has_a_formula_that_it_is_for() -> None:
+    rules = {rule.partition(".")[2] for rule, *_ in RULES}
+    assert {rule.__name__ for owner, table in TABLES for rule in getattr(owner, table)} <= rules
