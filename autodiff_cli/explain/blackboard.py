@@ -241,6 +241,8 @@ class _Steps:
             products.append(changes.get(node, self.rules.change))
             product = Infix("mul", shown, products[-1])
             parts.append(Call("sum", (product,)) if node.ndim else product)
+        if not parts:
+            raise NoFormula
         self.front = front
         self.has_names = self.has_names or bool(lets)
         return Line(tidied(summed(parts)), (collected(products),), line.changes, tuple(lets))

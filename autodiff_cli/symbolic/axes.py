@@ -402,12 +402,6 @@ def einsum(one: Form, ahead: Layout, other: Form, behind: Layout, result: Layout
     return Form(cost + len(found), marks, _summed(found, list(result)))
 
 
-def totalled(form: Form, kept: Sequence[int]) -> Form:
-    """A sum of products of which these axes are left."""
-    operands, result = _operands(form.shown)
-    return form._replace(shown=_summed(operands, [result[i] for i in kept]))
-
-
 def _operands(shown: Any) -> tuple[Operands, str]:
     """What is multiplied, and the labels of the result."""
     equation, *parts = shown.arguments

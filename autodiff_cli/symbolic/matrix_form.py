@@ -17,7 +17,7 @@ from ..graph.node import Shape
 from . import axes
 from .algebra import Algebra
 from .atom_form import AtomPrinter
-from .axes import arranged, is_einsum, permuted, totalled
+from .axes import arranged, is_einsum, permuted
 from .expression import Call, Expression, Index, Infix, Listed, Name, Number, axes_of
 from .forms import (
     Form,
@@ -461,10 +461,6 @@ class Printer(AtomPrinter):
         """A form with the labels that are met nowhere else summed."""
         if not closing:
             add(forms, layout, below, form)
-            return
-        if is_einsum(form.shown):
-            open_ = [i for i, label in enumerate(layout) if label not in closing]
-            add(forms, tuple(layout[i] for i in open_), False, totalled(form, open_))
             return
         if below:
             form = infix("div", Form(0, 0, Number(1)), form)

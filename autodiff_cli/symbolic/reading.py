@@ -286,7 +286,7 @@ class Reader:
 
     def running(self, node: Node, inner: Node, dim: int, *_: Any) -> Sum:
         """What is made of all that is there so far along an axis."""
-        if not inner.ndim:
+        if not inner.ndim or inner.shape[dim] == 1:
             return self.of(inner)
         atom = self.algebra.atom(node.op.key, dim % inner.ndim, (self.of(inner),), inner.shape)
         return self.algebra.of_atom(atom)
@@ -436,8 +436,8 @@ class Reader:
         return algebra.of_atom(algebra.atom("masked", None, parts, node.shape))
 
     def softmax(self, node: Node, inner: Node, dim: int, *args: Any) -> Sum:
-        if not inner.ndim:
-            return self.algebra.number(1.0)
+        if not inner.ndim or inner.shape[dim] == 1:
+            return self.algebra.number(1.0, inner.shape)
         axis = dim % inner.ndim
         return self.algebra.applied("softmax", axis, (self.of(inner),), inner.shape, axis)
 
@@ -449,6 +449,8 @@ class Reader:
         if not inner.ndim:
             return self.of(inner)
         axes = _axes(dims, inner.ndim)
+        if all(inner.shape[axis] == 1 for axis in axes):
+            return self.algebra.reduced(self.of(inner), axes, keepdim)
         if len(axes) != 1 and (len(axes) != inner.ndim or kind == "logsumexp"):
             raise NoFormula(node)
         left = {axis: size for axis, size in enumerate(inner.shape) if axis not in axes}
@@ -466,8 +468,8 @@ class Reader:
         return self.algebra.moved(found, order, shape)
 
     def log_softmax(self, node: Node, inner: Node, dim: int, *args: Any) -> Sum:
-        if not inner.ndim:
-            return self.algebra.number(0.0)
+        if not inner.ndim or inner.shape[dim] == 1:
+            return self.algebra.number(0.0, inner.shape)
         return self._less_logsumexp(self.of(inner), dim % inner.ndim)
 
     def _less_logsumexp(self, inner: Sum, axis: int) -> Sum:

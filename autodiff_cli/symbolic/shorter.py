@@ -116,6 +116,21 @@ def _merged(algebra: Algebra, left: Product, a: float, right: Product, b: float)
                     yield number, [*pulled, *factors]
 
 
+def _opposite(
+    algebra: Algebra, left: Product, a: float, right: Product, b: float
+) -> Iterator[Made]:
+    """`1 - sigmoid(u)` as `sigmoid(-u)`, with whatever both terms are multiplied by."""
+    for one, other in ((left, right), (right, left)) if a == -b else ():
+        for i, factor in enumerate(other):
+            atom = algebra.atoms[factor.atom]
+            if atom.function != "sigmoid" or factor.power != 1:
+                continue
+            if other[:i] + other[i + 1 :] == one:
+                parts = (algebra.scaled(atom.parts[0], -1.0),)
+                turned = algebra.atom("function", atom.data, parts, atom.shape)
+                yield a if one is left else b, [*one, Factor(turned, factor.at)]
+
+
 def _clamped(algebra: Algebra, left: Product, a: float, right: Product, b: float) -> Iterator[Made]:
     """`u` where `abs(u) < c`, and `c * sign(u)` elsewhere, as `clamp(u, -c, c)`, with whatever both
     terms are multiplied by."""
@@ -352,5 +367,5 @@ def softened(algebra: Algebra, product: Product) -> list[Factor] | None:
 
 
 # Rules for two terms, and for one.
-PAIRS = (_clamped, _merged)
+PAIRS = (_opposite, _clamped, _merged)
 ALONE = (_with_names, _within, _equal, _softened)

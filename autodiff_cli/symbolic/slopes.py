@@ -151,14 +151,12 @@ class Slopes:
     def _of_softmax(
         self, number: int, slope: Sum, labels: tuple[Label, ...], ends: tuple[Label, ...],
         shape: tuple[int, ...],
-    ) -> Sum | None:  # fmt: skip
+    ) -> Sum:  # fmt: skip
         """`p * (d - sum(p * d))` along the axis; of logsumexp only that sum."""
         algebra = self.algebra
         atom = algebra.atoms[number]
         axis = atom.data
         p = algebra.atom("softmax", axis, atom.parts, atom.parts[0].shape)
-        if atom.parts[0].shape[axis] == 1:
-            return None if atom.kind == "softmax" else algebra.reduced(slope, (axis,), False)
         after = labels[axis + (atom.kind == "softmax") :]
         along = (*labels[:axis], algebra.fresh(), *after)
         summed = [
@@ -183,8 +181,6 @@ class Slopes:
         atom = algebra.atoms[number]
         (inner,), axis = atom.parts, atom.data
         size = atom.shape[axis]
-        if size == 1:
-            return slope
         so_far = algebra.of_atom(algebra.atom("move", Move("cumsum"), (), (size, size)))
         label = algebra.fresh()
         along = (*labels[:axis], label, *labels[axis + 1 :])

@@ -210,10 +210,7 @@ def _batches(form: Form, layout: Layout, places: Layout) -> Iterator[tuple[Form,
         for text, found in (("None", (None, *lead)), (":, None", (*lead, None))):
             yield Form(form.cost + 1, form.marks + 1, Index(shown, text)), found
     elif not lead:
-        if isinstance(shown, Index) and shown.at == "0, 0":
-            yield Form(form.cost - 1, form.marks - 1, shown.inner), (None, None)
-        else:
-            yield Form(form.cost + 1, form.marks + 1, Index(shown, "None, None")), (None, None)
+        yield Form(form.cost + 1, form.marks + 1, Index(shown, "None, None")), (None, None)
 
 
 def _swapped(form: Form) -> Form:
