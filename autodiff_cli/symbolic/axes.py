@@ -486,7 +486,7 @@ DIAGONALS = ((), (0, 1), (-2, -1))
 AXES: dict[str, Callable[..., Sum | Grouped]] = {
     **dict.fromkeys(
         ["view", "unsafe_view", "unshared_view", "reshape", "reshape_alias", "unsqueeze",
-         "squeeze", "squeeze_dims", "squeezed"], view),
+         "squeeze", "squeezed"], view),
     **dict.fromkeys(["matmul", "bmm", "mm", "mv", "dot"], matmul),
     **dict.fromkeys(["transpose", "t"], transpose),
     **dict.fromkeys(["diagonal", "diagonal_copy"], diagonal),

@@ -16,12 +16,14 @@ from autodiff_cli.explain.words import readable, rule_of
 from autodiff_cli.graph.kinds import Kind
 from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.op import OUTPUT, constant
+from autodiff_cli.graph.registry import OPS
 from autodiff_cli.graph.state import grad_mode
 from autodiff_cli.session import run
 from autodiff_cli.source import Source
 from autodiff_cli.symbolic import algebra, shorter
 from autodiff_cli.symbolic.expression import Infix, Name, expression_of, text
 from autodiff_cli.symbolic.forms import Form, infix, times
+from autodiff_cli.symbolic.reading import READERS
 from tests.database import called, load
 from tests.together import together
 
@@ -163,3 +165,7 @@ def test_what_a_rule_is_for(
 def test_every_rule_has_a_formula_that_it_is_for() -> None:
     rules = {rule.partition(".")[2] for rule, *_ in RULES}
     assert {rule.__name__ for owner, table in TABLES for rule in getattr(owner, table)} <= rules
+
+
+def test_what_is_read_is_an_op() -> None:
+    assert READERS.keys() <= {*OPS, "cast", "output"}
