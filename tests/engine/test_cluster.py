@@ -653,6 +653,26 @@ def test_programs_in_blocks(tmp_path: Path) -> None:
     assert same >= 10
 
 
+ROLES = """\
+X = [[1., 2., 3.]]; n = const([1, 2]); h = X * 2; y = [1.]
+loss = sum(h) + sum(y * y)
+for t in (X, n, h, y, loss): print(t.dtype, t.shape, t.requires_grad, t.is_leaf)
+"""
+
+
+@pytest.mark.parametrize("name", "Xnhy")
+@pytest.mark.parametrize("dtype", ["i8", "f4", "f8", "?"])
+def test_what_is_given_is_what_it_replaces(name: str, dtype: str, tmp_path: Path) -> None:
+    np.save(tmp_path / "rows.npy", np.arange(12).reshape(4, 3).astype(dtype))
+    given = ((name, f"@{tmp_path / 'rows.npy'}", False),)
+    here, cluster = Options(write=str, defines=given), Cluster(None, 24)
+    there = Options(write=str, defines=given, cluster=cluster, opened=cluster.opened)
+    source = Source(ROLES, "p.expr")
+    true, found = (session.run(source, options) for options in (here, there))
+    assert found.error is None and found.stdout == true.stdout != ""
+    assert list(found.blocked) == (["X", "h"] if name == "X" else [name])
+
+
 @pytest.mark.parametrize("there", [True, False])
 def test_arrays_of_dask(there: bool, client: Any, folder: Path) -> None:
     X, y = np.load(folder / "X.npy"), np.load(folder / "y.npy")

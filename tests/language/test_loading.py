@@ -7,6 +7,7 @@ import json
 import os
 import pickle
 import struct
+import warnings
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -136,6 +137,14 @@ def test_every_version_of_npy(folder: Path) -> None:
     for version in (1, 2, 3):
         (folder / "x.npy").write_bytes(header(described("(2,)"), data, version))
         assert load("x.npy").numpy().tolist() == [1.0, 2.0]
+
+
+def test_headers_of_python_2_are_read_in_silence(folder: Path) -> None:
+    (folder / "x.npy").write_bytes(header(described("(2L,)"), np.array([1.0, 2.0]).tobytes()))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert load("x.npy").numpy().tolist() == [1.0, 2.0]
+    assert not said
 
 
 def test_bools_are_zero_and_one(folder: Path) -> None:

@@ -514,7 +514,8 @@ def redefined(original: Any, given: Any) -> Any:
     if not isinstance(original, Tensor):
         return _as_tensor(given) if isinstance(given, np.ndarray) else given
     if isinstance(given, Tensor) and not known(given.node):  # in blocks
-        node = given.node if is_float(given.dtype) else cast(given.node, original.dtype)
+        becomes = is_float(original.dtype) and not is_float(given.dtype)
+        node = cast(given.node, original.dtype) if becomes else given.node
         wanted = original.requires_grad and original.node.op is LEAF
         return Tensor(new_variable(node, AccumulateGrad()) if wanted else node)
     array = given.numpy() if isinstance(given, Tensor) else given
