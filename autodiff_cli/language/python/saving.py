@@ -5,21 +5,24 @@ name of the file. Nothing is pickled, and no file is written or read.
 from __future__ import annotations
 
 import posixpath
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ...autograd.tensor import Array, Tensor
+from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, fail, fault
 from ...graph.params import check_device
 from ..values.dialect import kind_of, misfit
-from ..values.values import Size
+from ..values.values import Device, Size
 from .copying import deep_copy
 from .loading import files
 
 LONGEST_NAME = 4096
-_ATOMS = (Tensor, bool, int, float, str, np.dtype, Size, type(None))
+# What PyTorch loads unasked: these classes and none derived from them.
+_TABLES = (dict, OrderedDict, Counter)
+_ATOMS = (Tensor, bool, int, float, str, Size, Device, type(None))
 
 
 class Buffer:
@@ -85,9 +88,10 @@ def _check_plain(kept: Any) -> None:
         if id(value) in seen:
             continue
         seen.add(id(value))
-        if isinstance(value, dict):
+        kind = type(value)
+        if kind in _TABLES:
             pending.extend([*value, *value.values()])
-        elif isinstance(value, list | tuple | set):
+        elif kind in (list, tuple, set):
             pending.extend(value)
-        elif not isinstance(value, _ATOMS) or type(value) is Array:
+        elif kind not in _ATOMS and not isinstance(value, np.dtype):
             raise fault("E703 what-was-saved-holds", kind_of(value))

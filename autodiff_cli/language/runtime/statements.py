@@ -222,7 +222,7 @@ def compile_function(tree: syntax.FunctionDef, context: Context) -> Callable[[Sc
     inner = Context(False, frozenset(names | {p.name for p in tree.params}), f"{path}.<locals>.")
     inner.declare(tree.body, outer)
     stepwise = yields(tree.body)
-    block = compile_generator(tree, inner) if stepwise else compile_block(tree.body, inner)
+    block = compile_generator(tree, inner, path) if stepwise else compile_block(tree.body, inner)
     parameters = Parameters(tree.params, tree, path)
     defaults = compile_defaults(tree.params, context)
     name, span = tree.name, tree.name_span
@@ -240,7 +240,9 @@ def compile_function(tree: syntax.FunctionDef, context: Context) -> Callable[[Sc
     return make
 
 
-def compile_generator(tree: syntax.FunctionDef, context: Context) -> Callable[[Scope], Any]:
+def compile_generator(
+    tree: syntax.FunctionDef, context: Context, path: str
+) -> Callable[[Scope], Any]:
     """The body of a function with `yield`: it gives an iterator."""
     steps = from_above("runtime.generator_functions.compile_steps")(tree.body, context)
     outside_generator = from_above("runtime.generator_functions.outside_generator")
@@ -252,7 +254,7 @@ def compile_generator(tree: syntax.FunctionDef, context: Context) -> Callable[[S
             raise outside_generator(error) from None
         return signal.value if type(signal) is Returned else None
 
-    return lambda scope: Lazy("generator", run(scope), modes=[], function=tree.name)
+    return lambda scope: Lazy("generator", run(scope), modes=[], function=path)
 
 
 def compile_decorators(trees: list[syntax.Node], context: Context) -> Callable[[Scope, Any], Any]:
