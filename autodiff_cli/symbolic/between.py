@@ -35,7 +35,7 @@ from .lets import (
     with_lets,
     with_name,
 )
-from .matrix_form import Printer, printed
+from .matrix_form import Printer, of_names, printed
 from .reading import Reader
 from .slopes import Slopes
 from .terms import NoFormula, Sum
@@ -43,7 +43,7 @@ from .terms import NoFormula, Sum
 LETTERS = ("h", "z", "u", "v", "q", "a", "b", "c", "e")
 LONGEST_LINE = 72  # characters of a line into which what is used once is put
 RESIZING = ("view", "reshape", "unsafe_view")
-MOST_CUTS = 24
+MOST_CUTS = 50
 LARGER = 1.05  # how many times as many factors are tried with one name less
 MOST_WORK = 40_000  # steps after which no fewer names are tried
 
@@ -134,7 +134,7 @@ class Chain:
         self.best: Pass | None = None
         self.work = 0  # steps of the searches
         self.printers: dict[tuple[Sum, ...], Printer] = {}
-        self.shown: dict[tuple[Sum, tuple[Sum, ...]], Expression | None] = {}
+        self.shown: dict[tuple[Sum, Printer], Expression | None] = {}
 
     def by(self, wrt: Node) -> Found:
         """The formula and its parts that have names. Raises NoFormula."""
@@ -233,11 +233,12 @@ class Chain:
 
     def _shown(self, sum_: Sum, named: Mapping[Sum, str]) -> Expression:
         """The cheapest way to write a sum with names for what is in it."""
-        key = sum_, tuple(named)
+        printer = of_names(self.printers, self.algebra, named, sum_)
+        key = sum_, printer
         if key not in self.shown:
             self.algebra.work, shown = 0, None
             with suppress(NoFormula):
-                shown = printed(Printer(self.algebra, named, self.printers), sum_)
+                shown = printed(printer, sum_)
             self.shown[key] = shown
             self.work += self.algebra.work
         found = self.shown[key]
@@ -251,7 +252,8 @@ def shared(
 ) -> tuple[dict[Line, Expression], list[tuple[str, Expression]]]:
     """With what is used once in its place, where that leaves lines short, and names for what is
     repeated."""
-    while _shortened(lines):
+    uses = {name: Counter(uses_of(part)) for name, part in lines.items()}
+    while _shortened(lines, uses):
         pass
     said = {name for name in lines if isinstance(name, str)}
     rest, more = with_lets(Listed(tuple(lines.values())), taken | said, len(lines))
@@ -271,17 +273,18 @@ def merged(lines: dict[Line, Expression], gradients: Mapping[str, str], taken: s
     return renamed(shown, chosen), [(chosen[name], renamed(part, chosen)) for name, part in lets]
 
 
-def _shortened(lines: dict[Line, Expression]) -> bool:
-    """Whether a line went: one that nobody reads, or into the one place that does."""
-    uses = Counter(name for part in lines.values() for name in uses_of(part))
+def _shortened(lines: dict[Line, Expression], uses: dict[Line, Counter[str]]) -> bool:
+    """Whether a line went: one that nobody reads, or into the one place that does; `uses`: the
+    names in each."""
+    often = sum(uses.values(), Counter[str]())
     for name, part in lines.items():
-        if not isinstance(name, str) or (uses[name] and isinstance(part, Negative)):
+        if not isinstance(name, str) or often[name] > 1 or (often[name] and type(part) is Negative):
             continue  # its sign would stand within a product
-        reader = next((n for n, p in lines.items() if name in mentioned(p)), name)
+        reader = next((line for line in lines if name in uses[line]), name)
         whole = as_one_product(with_name(lines[reader], name, part))
-        if not uses[name] or (uses[name] == 1 and len(text(whole, 0, True)) <= LONGEST_LINE):
-            lines[reader] = whole
-            del lines[name]
+        if not often[name] or len(text(whole, 0, True)) <= LONGEST_LINE:
+            lines[reader], uses[reader] = whole, Counter(uses_of(whole))
+            del lines[name], uses[name]
             return True
     return False
 

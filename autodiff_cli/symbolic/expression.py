@@ -431,6 +431,8 @@ def _axes_of_call(function: str, arguments: Any, keywords: Any) -> int | None:
     if function in ("ones", "zeros"):
         return len(arguments)
     inner = axes_of(arguments[0]) if arguments else None
+    if function == "cat":
+        return None if inner is None else inner - 1
     if function == "diag":
         return None if inner is None else 3 - inner
     if function == "einsum":

@@ -103,9 +103,10 @@ class Printer(AtomPrinter):
 
     def form(self, sum_: Sum) -> Form:
         """The cheapest form of a sum, with its shape."""
-        own = self._within(sum_)
-        if own is not self:
-            return own.form(sum_)
+        if self.family is not None:
+            own = of_names(self.family, self.algebra, self.named, sum_)
+            if own is not self:
+                return own.form(sum_)
         sum_ = with_conditions(self.algebra, sum_)
         found = self.known.get(sum_)
         if found is None:
@@ -117,19 +118,6 @@ class Printer(AtomPrinter):
                     found = min(found, other, key=final)
             self.known[sum_] = found
         return found
-
-    def _within(self, sum_: Sum) -> Printer:
-        """Who writes a sum: the one of the names that may be in it."""
-        if self.family is None:
-            return self
-        inside = self.algebra.inside(sum_)
-        known = {x: name for x, name in self.named.items() if self.algebra.inside(x) <= inside}
-        if len(known) == len(self.named):
-            return self
-        key = tuple(known)
-        if key not in self.family:
-            self.family[key] = Printer(self.algebra, known, self.family)
-        return self.family[key]
 
     def _shortest(self, sum_: Sum, form: Form) -> Form:
         """The cheapest form on a way of changes that each make it cheaper."""
@@ -605,6 +593,18 @@ class Printer(AtomPrinter):
         shown = Index(form.shown, ", ".join([":"] * len(layout) + ["None"] * more))
         wide = Form(form.cost + 1, form.marks + 1 + more, shown)
         add(forms, (*layout, *[None] * more), below, wide)
+
+
+def of_names(
+    family: dict[tuple[Sum, ...], Printer], algebra: Algebra, named: Mapping[Sum, str], sum_: Sum
+) -> Printer:
+    """The one of a family that writes a sum with the names that may be in it."""
+    inside = algebra.inside(sum_)
+    known = {part: name for part, name in named.items() if algebra.inside(part) <= inside}
+    key = tuple(known)
+    if key not in family:
+        family[key] = Printer(algebra, known, family)
+    return family[key]
 
 
 def printed(printer: Printer, sum_: Sum) -> Expression:

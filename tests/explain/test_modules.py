@@ -90,6 +90,15 @@ MODULES = {
         "cell = nn.LSTMCell(2, 3)\nx = torch.randn(4, 2)\nh, c = cell(x)\nloss = (h**2).sum()",
         "cell.weight_ih", 37,
     ),
+    "LSTM, two steps of one sequence": (
+        "net = nn.LSTM(2, 3)\nx = torch.randn(2, 1, 2)\nloss = (net(x)[0]**2).sum()",
+        "net.weight_hh_l0", 96,
+    ),
+    "LSTM of two layers": (
+        "net = nn.LSTM(2, 3, num_layers=2)\nx = torch.randn(2, 1, 2)\n"
+        "loss = (net(x)[0]**2).sum()",
+        "net.bias_ih_l1", 139,
+    ),
     "dropout that is off": (
         "net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Dropout(0.5), nn.Linear(4, 4), "
         "nn.Tanh(), nn.Linear(4, 2))\nnet.eval()\n"
