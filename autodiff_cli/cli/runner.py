@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from ..checks.deadline import deadline
@@ -15,7 +15,7 @@ from ..ended import explained
 from ..errors import AutodiffError, Exit, fail
 from ..outside import OUTSIDE
 from ..render.files import CannotWrite, check_target, write_text
-from ..render.text import WORD, for_encoding, printable, tamed
+from ..render.text import WORD, for_encoding, printable
 from .options import chosen
 from .reading import CannotRead, Reader, unreadable
 from .streams import Environment, is_terminal
@@ -229,10 +229,7 @@ class Runner:
             return printing()
         document = self.form not in self.beside_prints or self.values.get("asserts")
         document = document or bool(self.values.get("plot"))
-        env = self.env
-        aside = document and not self.to_file
-        write, stream = (env.aside, env.stderr) if aside else (env.write, env.stdout)
-        return (lambda text: write(tamed(text))) if is_terminal(stream) else write
+        return partial(self.env.printed, aside=document and not self.to_file)
 
     # -- one program ------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import Diagnostic, reason_of
-from ..render.text import Shown, ascii_text, complaint, fitted_page
+from ..render.text import Shown, ascii_text, complaint, fitted_page, tamed
 
 
 class OutputFailed(BaseException):
@@ -27,9 +27,10 @@ class OutputFailed(BaseException):
 class Environment:
     """Standard streams (None: closed) and environment variables. `sign` is a line on standard
     error that has to go before anything is written; `seen`: messages are read on a terminal, and
-    broken to its width; `again`: programs have run before, what they print was seen."""
+    broken to its width; `again`: programs have run before, what they print was seen; `unended`: the
+    stream on which what a program printed last did not end its line."""
 
-    __slots__ = ("again", "seen", "sign", "stderr", "stdin", "stdout", "variables")
+    __slots__ = ("again", "seen", "sign", "stderr", "stdin", "stdout", "unended", "variables")
 
     def __init__(self, stdin: Any, stdout: Any, stderr: Any, variables: Mapping[str, str]):
         self.stdin = stdin
@@ -39,6 +40,7 @@ class Environment:
         self.sign: Any = None
         self.seen = is_terminal(stderr)
         self.again = False
+        self.unended: Any = None
 
     @classmethod
     def current(cls) -> Environment:
@@ -59,6 +61,8 @@ class Environment:
             self.sign.stop()
         if Shown.escapes and is_terminal(self.stdout):
             text = ascii_text(text)
+        if self.unended is self.stdout:
+            self.unended, text = None, "\n" + text
         try:
             self.stdout.write(text)
         except (OSError, ValueError) as error:
@@ -99,12 +103,21 @@ class Environment:
             self.sign.stop()
         if self.stdout is not None:
             self.flush()
+        if self.unended is self.stderr or (self.unended and self.seen and is_terminal(self.stdout)):
+            self.unended, text = None, "\n" + text
         if self.stderr is not None:
             try:
                 self.stderr.write(text)
                 self.stderr.flush()
             except (OSError, ValueError):
                 self.stderr = None
+
+    def printed(self, text: str, aside: bool = False) -> None:
+        """Write what a program prints, of which what comes after it begins a line of its own."""
+        stream = self.stderr if aside else self.stdout
+        before, self.unended = self.unended, None
+        (self.aside if aside else self.write)(tamed(text) if is_terminal(stream) else text)
+        self.unended = None if text.endswith("\n") else stream if text else before
 
     def page(self, text: str) -> None:
         """Write a page of help to standard output, in the width of a terminal."""

@@ -57,7 +57,8 @@ class Run:
     `shown`, `shown_span`: the last bare expression at module level. `last`: the last scalar
     that was computed there, with its name; `wrt`: names to differentiate with respect to.
     `unequal`: the arrays that `allclose` found different. `printing`: what a `repr` is inside
-    of. `differentiated`: the `seq` of what was differentiated last, and whether by `backward()`."""
+    of. `differentiated`: the `seq` of what was differentiated last, and whether by `backward()`.
+    `hooked`: how many hooks were registered."""
 
     def __init__(self) -> None:
         self.grad = True
@@ -111,6 +112,7 @@ class Run:
         self.last: tuple[str | None, Any] | None = None
         self.wrt: dict[str, None] = {}
         self.differentiated = (0, True)
+        self.hooked = 0
         self.only: Any = None  # what the only backward pass began at
         self.unequal: list[Any] = []
         self.printing: list[int] = []

@@ -17,7 +17,7 @@ from ..values.operations import truth
 from ..values.providers import from_above
 from ..values.user_classes import library_class
 from ..values.values import Handle, UserFunction
-from .modules import CALL, CallHook, Module, described
+from .modules import CALL, CallHook, Hooks, Module, described
 from .optimizers import clear_gradient
 
 
@@ -153,12 +153,10 @@ def _getter(table: str) -> Callable[..., Any]:
 
 def _hook(table: str) -> Callable[..., Handle]:
     def register(self: Module, hook: Any, prepend: Any = False) -> Handle:
-        hooks: dict[int, Any] = getattr(self, table)
-        earlier = dict(hooks)
+        hooks: Hooks = getattr(self, table)
         handle = Handle(hooks, hook)
         if truth(prepend):
-            for key in earlier:
-                hooks[key] = hooks.pop(key)
+            hooks.move_to_end(handle.key, last=False)
         return handle
 
     return register

@@ -6,6 +6,7 @@ of assignment; everything that walks over modules meets each tensor and each mod
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -18,6 +19,8 @@ from ..values.functions import call_value
 from ..values.housekeeping import ended
 from ..values.user_classes import Object
 from ..values.values import Method
+
+Hooks = OrderedDict[int, Any]
 
 
 class CallHook:
@@ -46,16 +49,16 @@ class Module(Object):
         self.buffers: dict[str, Tensor | None] = {}
         self.modules: dict[str, Any] = {}
         self.transient: set[str] = set()
-        self.before: dict[int, Any] = {}
-        self.after: dict[int, Any] = {}
-        self.reverse: dict[int, Any] = {}
-        self.reverse_before: dict[int, Any] = {}
-        self.reverse_last: dict[int, Any] = {}  # of the function that made the result
+        self.before: Hooks = OrderedDict()
+        self.after: Hooks = OrderedDict()
+        self.reverse: Hooks = OrderedDict()
+        self.reverse_before: Hooks = OrderedDict()
+        self.reverse_last: Hooks = OrderedDict()  # of the function that made the result
         # hooks before and after a state is loaded, and before and after it is taken
-        self.loading: dict[int, Any] = {}
-        self.loaded: dict[int, Any] = {}
-        self.storing: dict[int, Any] = {}
-        self.stored: dict[int, Any] = {}
+        self.loading: Hooks = OrderedDict()
+        self.loaded: Hooks = OrderedDict()
+        self.storing: Hooks = OrderedDict()
+        self.stored: Hooks = OrderedDict()
         self.ready = False
 
     def held(self) -> list[Any]:
@@ -100,7 +103,7 @@ class Module(Object):
     def missing(self, name: str) -> Any:
         inner = _INNER.get(name)
         if inner is not None:
-            return dict(inner(self))
+            return inner(self)
         return super().missing(name)
 
     def assign(self, name: str, value: Any) -> None:
@@ -265,6 +268,8 @@ _INNER: dict[str, Callable[[Module], dict[Any, Any]]] = {
     "_modules": lambda m: m.modules,
     "_forward_pre_hooks": lambda m: m.before,
     "_forward_hooks": lambda m: m.after,
+    "_backward_hooks": lambda m: m.reverse or m.reverse_last,
+    "_backward_pre_hooks": lambda m: m.reverse_before,
 }
 
 

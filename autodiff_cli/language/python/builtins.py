@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, ItemsView, KeysView, ValuesView
+from contextlib import suppress
 from functools import partial, reduce
 from operator import index
 from types import MethodType
@@ -366,20 +367,23 @@ def _input(prompt: Any = "") -> Any:
 
 
 def _issubclass(cls: Any, kinds: Any) -> bool:
-    make: Any = getattr(cls, "__new__", None)
     if not isinstance(cls, UserClass | TypeName):
         words = "issubclass() arg 1 must be a class"
         raise fail("E208", words, help="give a class, not a value", raises="TypeError")
     for kind in kinds if isinstance(kinds, tuple) else (kinds,):
-        if cls is kind or kind is OBJECT:
+        if cls is kind or kind is OBJECT or (isinstance(cls, UserClass) and kind in cls.line):
             return True
-        if isinstance(cls, UserClass) and (
-            kind in cls.line or (isinstance(kind, TypeName) and kind.matches(make(cls)))
-        ):
-            return True
-        if cls is TYPES["bool"] and kind is TYPES["int"]:
+        if isinstance(kind, TypeName) and kind.matches(_example(cls)):
             return True
     return False
+
+
+def _example(cls: UserClass | TypeName) -> Any:
+    """A value of a class, where one can be made of nothing."""
+    make: Any = partial(cls.__new__, cls) if isinstance(cls, UserClass) else cls.make
+    with suppress(AutodiffError, TypeError):
+        return make()
+    return Ellipsis
 
 
 def _divmod(a: Any, b: Any) -> Any:
@@ -431,7 +435,6 @@ _OTHER_KINDS: dict[str, Any] = {
     "builtin_function_or_method": Builtin | OpFunction,
     "module": Namespace,
     "slice": slice,
-    "range": range,
     "property": property,
     "staticmethod": staticmethod,
     "classmethod": classmethod,
@@ -489,6 +492,7 @@ _TYPES = (
     instances("set", set, lambda values=(): set(_members(values))),
     instances("frozenset", frozenset, lambda values=(): frozenset(_members(values))),
     instances("slice", slice, lambda *parts: slice(*parts)),
+    instances("range", range, _range),
     instances("torch.dtype", np.dtype),
     instances("torch.device", Device, _device),
     _numpy_kind("integer", "iu"),
@@ -497,12 +501,11 @@ _TYPES = (
     _numpy_kind("generic", "iufb"),
 )
 TYPES: dict[str, TypeName] = {kind.name.removeprefix("torch."): kind for kind in _TYPES}
-_BARE_TYPES = "bool int float str list tuple dict set frozenset slice"
+_BARE_TYPES = "bool int float str list tuple dict set frozenset slice range"
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "print": _print,
     "len": _len,
-    "range": _range,
     "sum": _sum,
     "max": _extreme("max", ">"),
     "min": _extreme("min", "<"),

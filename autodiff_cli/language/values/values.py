@@ -224,7 +224,8 @@ class Handle:
 
     def __init__(self, hooks: dict[int, Any], hook: Any):
         self.hooks = hooks
-        self.key = max(hooks, default=0) + 1
+        self.key = STATE.hooked
+        STATE.hooked += 1
         hooks[self.key] = hook
 
     def describe(self) -> str:
@@ -240,6 +241,8 @@ class Handle:
     def get_attribute(self, name: str) -> Any:
         if name == "remove":
             return Builtin("remove", lambda: self.leave(None) or None)
+        if name == "id":
+            return self.key
         raise fail("E207", f"a hook handle has no attribute `{name}`", help="it has `.remove()`")
 
 
