@@ -108,6 +108,9 @@ FILES: dict[str, str] = {
     "drawing": """
         Drawing
     """,
+    "tqdm": """
+        tqdm trange
+    """,
     "utilities": """
         _gradients get_total_norm clip_grads_with_norm_ clip_grad_norm_ clip_grad_norm
         clip_grad_value_ parameters_to_vector vector_to_parameters
@@ -130,6 +133,7 @@ _PREFIX = {
     "argparse": "python.argparse.",
     "pathlib": "python.pathlib.",
     "drawing": "python.drawing.",
+    "tqdm": "python.tqdm.",
     "checkpoints": "utils.checkpoint.",
     "data": "utils.data.",
     "schedulers": "optim.lr_scheduler.",

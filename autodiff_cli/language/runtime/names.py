@@ -258,7 +258,7 @@ def names_below(module: str) -> list[str]:
     return found
 
 
-MOST_AT_ONCE = 80
+MOST_AT_ONCE = 200
 
 
 def known_names() -> list[str]:

@@ -50,6 +50,7 @@ MODULES: dict[str, str] = {
     "torch.optim.optimizer": "optim",
     "numpy.linalg": "np.linalg",
     "functorch": "func",
+    **{f"tqdm{part}": "python.tqdm" for part in ("", ".auto", ".autonotebook", ".notebook", ".std")},
     **{name: f"python.{name}" for name in f"copy {_PYTHON} {UNUSED}".split()},
 }
 
