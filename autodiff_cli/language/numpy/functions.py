@@ -15,7 +15,7 @@ from ...graph.dtypes import DTYPES, FLOAT64
 from ...graph.params import to_dtype
 from ...graph.state import STATE
 from ..runtime.assertions import all_close
-from ..values.arrays import attribute, dtype_of, given_back, made, plain, result
+from ..values.arrays import attribute, computed, dtype_of, given_back, made, plain, result
 from ..values.factories import make_tensor
 from ..values.functions import call_value
 from ..values.numpy_numbers import to_python
@@ -98,16 +98,24 @@ def _array(
 
 
 def _transpose(a: Any, axes: Any = None) -> Any:
+    if STATE.python and type(a) is Tensor:
+        return computed("transpose")(a, axes)
     x = a if isinstance(a, Tensor) else _array(a)
     order = tuple(reversed(range(len(x.shape)))) if axes is None else tuple(axes)
     found = calls.call("permute", (x, order), {})
     return result(found) if type(x) is Array else found
 
 
+def _squeeze(a: Any, axis: Any = None) -> Any:
+    if STATE.python and type(a) is Tensor:
+        return computed("squeeze")(a, axis)
+    return attribute(_array(a, copy=False), "squeeze").function(axis)
+
+
 _FUNCTIONS: dict[str, Any] = {
     "array": _array,
     "transpose": _transpose,
-    "squeeze": lambda a, axis=None: attribute(_array(a, copy=False), "squeeze").function(axis),
+    "squeeze": _squeeze,
     "asarray": lambda data, dtype=None, **options: _array(data, dtype, copy=False),
     "finfo": lambda dtype=FLOAT64: Info(np.finfo(to_dtype(dtype)), _LIMITS, given_back),
     "iinfo": iinfo,

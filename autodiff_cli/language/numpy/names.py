@@ -9,7 +9,7 @@ from typing import Any
 from ...autograd import calls
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, fault
-from ...graph.dtypes import FLOAT64
+from ...graph.dtypes import BOOL, FLOAT64
 from ...graph.registry import overloads
 from ...graph.state import STATE
 from ..python.builtins import TYPES
@@ -135,16 +135,21 @@ def numpy_function(name: str, ops: list[Any]) -> Callable[..., Any]:
     from .functions import NUMPY_FUNCTIONS
 
     array = NUMPY_FUNCTIONS["array"].function
-    own = computed(name) if name in COMPUTED and STATE.python else None
+    own: Any = computed(name) if STATE.python else None
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        if not STATE.python or any(isinstance(a, Tensor) and a.tag is None for a in args):
-            if STATE.python and any(isinstance(a, Tensor) and a.requires_grad for a in args):
-                raise fault("E402 numpy-cannot-called-tensor", name=name)
-            if ops:
-                return calls.call_ops(ops, name, args, kwargs)
-        if own is not None:
-            return own(*args, **kwargs)
+        if not STATE.python:
+            return calls.call_ops(ops, name, args, kwargs)
+        tensors = [a for a in args if type(a) is Tensor]
+        if name == "reshape" and tensors and not (args[0].requires_grad or args[0].dtype == BOOL):
+            return calls.call_ops(ops, name, args, kwargs)  # the memory is the tensor's
+        if name in COMPUTED or tensors:
+            try:
+                return own(*args, **kwargs)
+            except AutodiffError as error:
+                if error.which != "E402 numpy-cannot-called-tensor-requires":
+                    raise
+                raise fault("E402 numpy-cannot-called-tensor", name=name) from None
         given = [array(a) if _is_data(a) else a for a in args]
         if given and isinstance(given[0], int):
             given[0] = array(given[0])

@@ -17,7 +17,7 @@ from ..syntax.literals.numbers import find_ragged
 from ..values.dialect import kind_of
 from ..values.factories import is_literal_value, leaf_of_literal
 from ..values.formatting import text
-from ..values.operations import binary, instance_binary, items_of
+from ..values.operations import binary, instance_binary, items_of, mixed
 from ..values.python_operators import MAX_ITEMS, bound_length
 from ..values.subscripts import dict_key, forwards, index, index_parts, plain_key
 from ..values.values import Instance, Scope, has
@@ -337,7 +337,7 @@ def compile_annotated(tree: syntax.AnnAssign, context: Context) -> RunStatement:
 
 def augmented(symbol: str, current: Any, operand: Any) -> Any:
     """`current op= operand`: in place for tensors and lists, else a new value."""
-    if isinstance(current, Tensor):
+    if isinstance(current, Tensor) and not mixed(current, operand):
         literal = current.accumulator is not None and current.accumulator.literal and STATE.grad
         if not literal:
             current.check_writable()

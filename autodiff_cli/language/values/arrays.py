@@ -25,6 +25,7 @@ from ...graph.registry import F
 from ...graph.sizes import check_size
 from ...graph.state import STATE, taken_out
 from ...graph.symbolic_numbers import RecordingAborted
+from .foreign_tensors import ForeignTensor, Refused, own
 from .functions import guarded
 from .numpy_numbers import NumpyInteger, of_numpy, to_numpy
 from .providers import from_above
@@ -169,6 +170,8 @@ def result(value: Any) -> Any:
 def plain(value: Any, depth: int = 0) -> Any:
     """A value as NumPy takes it, within `depth` lists."""
     if isinstance(value, Tensor):
+        if STATE.python and type(value) is Tensor:
+            return ForeignTensor(value)
         return value_of(value.node)
     if isinstance(value, NumpyInteger):
         return to_numpy(value)
@@ -183,7 +186,7 @@ def plain(value: Any, depth: int = 0) -> Any:
 
 def given_back(value: Any) -> Any:
     """What NumPy gave, as a value of the program."""
-    found = of_numpy(value)
+    found = of_numpy(own(value))
     if isinstance(found, np.ndarray | np.bool_ | np.float32 | np.float16):
         dtype_of(found.dtype)
         return made(np.asarray(found), "array" if isinstance(found, np.ndarray) else "number")
@@ -217,6 +220,10 @@ def dtype_of(value: Any) -> np.dtype:
     return kind
 
 
+def _values(value: Any) -> Any:
+    return np.asarray(value) if isinstance(value, ForeignTensor) else value
+
+
 @cache
 def computed(name: str) -> Callable[..., Any]:
     """A function that NumPy itself computes, of arrays and numbers."""
@@ -231,7 +238,7 @@ def computed(name: str) -> Callable[..., Any]:
         named = {k: dtype_of(v) if k == "dtype" and v is not None else plain(v)
                  for k, v in kwargs.items()}  # fmt: skip
         if sizes is not None:
-            check_size(to_size(sizes(*given, **named)), DTYPES["float64"])
+            check_size(to_size(sizes(*map(_values, given), **named)), DTYPES["float64"])
         elif isinstance(function, np.ufunc):
             if len(given) > function.nin:
                 out = args[function.nin]
@@ -240,7 +247,10 @@ def computed(name: str) -> Callable[..., Any]:
                 check_size(np.broadcast_shapes(*map(np.shape, given)), DTYPES["float64"])
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = function(*given, **named)
+            try:
+                found = function(*given, **named)
+            except Refused as problem:
+                raise problem.error from None
         if out is not None:
             return _written(out, found)
         if isinstance(found, tuple | list):

@@ -324,7 +324,10 @@ def _complaint(
         words = words.replace("positional argument", "argument") or type(error).__name__
         own = isinstance(error, TypeError)
         words = f" {words.removeprefix(f'{name} ')}" if own else f": {words}"
-    kind = "" if isinstance(error, AttributeError) else type(error).__name__  # of another value
+    known = from_above("values.exceptions.EXCEPTIONS")
+    kind = next(kind.__name__ for kind in type(error).__mro__ if kind.__name__ in known)
+    if kind == "AttributeError":  # of another value
+        kind = ""
     failure = fail(code, f"`{name}`{words}", help=help, raises=kind)
     failure.facts = facts
     return failure

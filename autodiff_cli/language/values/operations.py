@@ -26,7 +26,7 @@ from ...graph.state import STATE, grad_mode
 from ...graph.symbolic_numbers import RecordingAborted, Unread, Varying
 from .dialect import is_numeric_list, kind_of, misfit
 from .housekeeping import count_step
-from .numpy_numbers import NUMPY_NUMBERS
+from .numpy_numbers import NUMPY_NUMBERS, NumpyInteger, to_python
 from .providers import from_above
 from .python_operators import (
     BINARY,
@@ -95,8 +95,13 @@ def instance_binary(symbol: str, left: Any, right: Any, in_place: bool = False) 
 
 
 def tensor_binary(symbol: str, left: Any, right: Any) -> Any:
-    if Array in (type(left), type(right)) and Tensor not in (type(left), type(right)):
-        return _of_arrays(symbol, left, right)
+    if Array in (type(left), type(right)):
+        if Tensor not in (type(left), type(right)):
+            return _of_arrays(symbol, left, right)
+        if mixed(left, right):
+            return _with_array(symbol, left, right)
+        if STATE.python:  # a number of NumPy's
+            left, right = (x.item() if type(x) is Array else x for x in (left, right))
     key = BINARY[symbol][0]
     if symbol == "^":
         refuse_caret(left, right)
@@ -110,6 +115,26 @@ def tensor_binary(symbol: str, left: Any, right: Any) -> Any:
         op = F.number_quotient
     result = op.apply([x, y]) if op.tensor_params == (0, 1) and len(op.params) == 2 else op(x, y)
     return calls.wrapped(op, result, (left, right), {})
+
+
+def mixed(left: Any, right: Any) -> bool:
+    """Whether one of them is a tensor and the other an array, in a snippet of Python."""
+    array = left if type(right) is Tensor else right
+    return (
+        STATE.python
+        and Tensor in (type(left), type(right))
+        and (type(array) is Array and array.tag == "array")
+    )
+
+
+def _with_array(symbol: str, left: Any, right: Any) -> Any:
+    """An operator between a tensor and an array: NumPy's, after a tensor; after an array tensors
+    know how they are divided, and nothing else."""
+    if type(left) is Tensor:
+        return _of_arrays(symbol, left, right)
+    if symbol == "/":
+        return _of_arrays("*", Tensor(F.reciprocal(right.node)), left)
+    raise fault("E208 array-before-tensor", symbol)
 
 
 def _of_arrays(symbol: str, *operands: Any) -> Any:
@@ -150,8 +175,8 @@ def _node(value: Any, symbol: str, pair: tuple[Any, ...]) -> Node:
         and value
     ):
         return calls.node_of_list(list(value))
-    if isinstance(value, np.generic):
-        return number(value.item())
+    if isinstance(value, np.generic | NumpyInteger):
+        return number(to_python(value))
     raise _no_operand(value, symbol, pair)
 
 
@@ -254,6 +279,11 @@ def compare(symbol: str, left: Any, right: Any) -> Any:
             return symbol == "!="
         if Array in (type(left), type(right)) and Tensor not in (type(left), type(right)):
             return _of_arrays(symbol, left, right)
+        if mixed(left, right) and symbol != "==":
+            if symbol == "!=":
+                return True  # PyTorch compares them for equality alone
+            kinds = ["Tensor" if type(x) is Tensor else "numpy.ndarray" for x in (left, right)]
+            raise fault("E208 array-compared-tensor", *kinds, symbol=symbol)
         op = getattr(F, COMPARISONS[symbol][0])
         with grad_mode(False):  # any view may be compared
             return Tensor(op(*_nodes(symbol, left, right)))
