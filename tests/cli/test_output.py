@@ -55,6 +55,21 @@ def test_every_width_works(cli, name: str, width: int):
         assert all(len(line) <= width for line in result.out.splitlines())
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('print("a", end="")\nx = 1\n', "a\n# autodiff"),
+        ('print("a", end="")\nprint("", end="")\nx = 1\n', "a\n# autodiff"),
+        ('print("a")\nx = 1\n', "a\n# autodiff"),
+        ('print("a\\n", end="")\nprint("", end="")\nx = 1\n', "a\n# autodiff"),
+        ('print("a", end="")\nprint("b", end="")\nx = 1\n', "ab\n# autodiff"),
+        ("x = 1\n", "# autodiff"),
+    ],
+)
+def test_what_follows_prints_begins_a_line(cli, text: str, shown: str):
+    assert cli("-e", text).out.startswith(shown)
+
+
 def test_columns_cut_are_counted(cli):
     result = cli("-e", "A = [[1.125, 2, 3, 4, 5, 6, 7, 8]]; loss = sum(A)", tty=True,
                  NO_COLOR="1", COLUMNS="36")  # fmt: skip
