@@ -380,9 +380,9 @@ def _issubclass(cls: Any, kinds: Any) -> bool:
 
 def _example(cls: UserClass | TypeName) -> Any:
     """A value of a class, where one can be made of nothing."""
-    make: Any = partial(cls.__new__, cls) if isinstance(cls, UserClass) else cls.make
+    make: Any = cls.make if isinstance(cls, TypeName) else cls.__new__
     with suppress(AutodiffError, TypeError):
-        return make()
+        return make() if isinstance(cls, TypeName) else make(cls)
     return Ellipsis
 
 

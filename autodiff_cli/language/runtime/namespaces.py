@@ -50,7 +50,7 @@ MODULES: dict[str, str] = {
     "torch.optim.optimizer": "optim",
     "numpy.linalg": "np.linalg",
     "functorch": "func",
-    **{f"tqdm{part}": "python.tqdm" for part in ("", ".auto", ".autonotebook", ".notebook", ".std")},
+    **dict.fromkeys(["tqdm", "tqdm.auto", "tqdm.autonotebook", "tqdm.notebook"], "python.tqdm"),
     **{name: f"python.{name}" for name in f"copy {_PYTHON} {UNUSED}".split()},
 }
 

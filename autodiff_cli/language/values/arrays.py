@@ -17,7 +17,7 @@ import numpy as np
 from ...autograd import calls
 from ...autograd.handles import wrap_view
 from ...autograd.tensor import Array, Tensor, as_array
-from ...errors import fail, fault
+from ...errors import AutodiffError, fail, fault
 from ...graph.dtypes import DTYPES
 from ...graph.op import constant, value_of
 from ...graph.params import to_dtype, to_size
@@ -25,7 +25,6 @@ from ...graph.registry import F
 from ...graph.sizes import check_size
 from ...graph.state import STATE, taken_out
 from ...graph.symbolic_numbers import RecordingAborted
-from .foreign_tensors import ForeignTensor, Refused, own
 from .functions import guarded
 from .numpy_numbers import NumpyInteger, of_numpy, to_numpy
 from .providers import from_above
@@ -171,7 +170,7 @@ def plain(value: Any, depth: int = 0) -> Any:
     """A value as NumPy takes it, within `depth` lists."""
     if isinstance(value, Tensor):
         if STATE.python and type(value) is Tensor:
-            return ForeignTensor(value)
+            return from_above("numpy.foreign_tensors.ForeignTensor")(value)
         return value_of(value.node)
     if isinstance(value, NumpyInteger):
         return to_numpy(value)
@@ -186,7 +185,7 @@ def plain(value: Any, depth: int = 0) -> Any:
 
 def given_back(value: Any) -> Any:
     """What NumPy gave, as a value of the program."""
-    found = of_numpy(own(value))
+    found = of_numpy(getattr(value, "tensor", value))
     if isinstance(found, np.ndarray | np.bool_ | np.float32 | np.float16):
         dtype_of(found.dtype)
         return made(np.asarray(found), "array" if isinstance(found, np.ndarray) else "number")
@@ -220,8 +219,12 @@ def dtype_of(value: Any) -> np.dtype:
     return kind
 
 
-def _values(value: Any) -> Any:
-    return np.asarray(value) if isinstance(value, ForeignTensor) else value
+class Refused(TypeError):
+    """What a method of a tensor that NumPy called refuses."""
+
+    def __init__(self, error: AutodiffError):
+        super().__init__(error.message)
+        self.error = error
 
 
 @cache
@@ -238,7 +241,8 @@ def computed(name: str) -> Callable[..., Any]:
         named = {k: dtype_of(v) if k == "dtype" and v is not None else plain(v)
                  for k, v in kwargs.items()}  # fmt: skip
         if sizes is not None:
-            check_size(to_size(sizes(*map(_values, given), **named)), DTYPES["float64"])
+            values = [np.asarray(a) if hasattr(a, "tensor") else a for a in given]
+            check_size(to_size(sizes(*values, **named)), DTYPES["float64"])
         elif isinstance(function, np.ufunc):
             if len(given) > function.nin:
                 out = args[function.nin]

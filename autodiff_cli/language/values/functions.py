@@ -288,6 +288,9 @@ def _from_below(error: Exception) -> bool:
     return module.startswith(_BELOW) and not module.endswith(".symbolic_numbers")
 
 
+_KNOWN = ("builtins", "numpy.exceptions", "numpy.linalg")  # whose exceptions programs may name
+
+
 def _complaint(
     name: str, error: Exception, given: list[Any], function: Callable[..., Any]
 ) -> AutodiffError:
@@ -324,8 +327,7 @@ def _complaint(
         words = words.replace("positional argument", "argument") or type(error).__name__
         own = isinstance(error, TypeError)
         words = f" {words.removeprefix(f'{name} ')}" if own else f": {words}"
-    known = from_above("values.exceptions.EXCEPTIONS")
-    kind = next(kind.__name__ for kind in type(error).__mro__ if kind.__name__ in known)
+    kind = next(k.__name__ for k in type(error).__mro__ if k.__module__ in _KNOWN)
     if kind == "AttributeError":  # of another value
         kind = ""
     failure = fail(code, f"`{name}`{words}", help=help, raises=kind)

@@ -282,8 +282,9 @@ def compare(symbol: str, left: Any, right: Any) -> Any:
         if mixed(left, right) and symbol != "==":
             if symbol == "!=":
                 return True  # PyTorch compares them for equality alone
-            kinds = ["Tensor" if type(x) is Tensor else "numpy.ndarray" for x in (left, right)]
-            raise fault("E208 array-compared-tensor", *kinds, symbol=symbol)
+            raise fault(
+                "E208 array-compared-tensor", type_name(left), type_name(right), symbol=symbol
+            )
         op = getattr(F, COMPARISONS[symbol][0])
         with grad_mode(False):  # any view may be compared
             return Tensor(op(*_nodes(symbol, left, right)))

@@ -16,19 +16,12 @@ import numpy as np
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, fault
 from ...graph.op import constant, value_of
-from .exceptions import kinds
-from .functions import call_value
-from .providers import from_above
-from .subscripts import index
-from .values import is_callable
-
-
-class Refused(TypeError):
-    """What a method of a tensor refuses, as NumPy understands it."""
-
-    def __init__(self, error: AutodiffError):
-        super().__init__(error.message)
-        self.error = error
+from ..runtime.attributes import get_attribute
+from ..values.arrays import Refused
+from ..values.exceptions import kinds
+from ..values.functions import call_value
+from ..values.subscripts import index
+from ..values.values import is_callable
 
 
 class ForeignTensor:
@@ -69,7 +62,7 @@ class ForeignTensor:
         if name.startswith("_"):
             raise AttributeError(name)
         try:
-            found = from_above("runtime.attributes.get_attribute")(self.tensor, name)
+            found = get_attribute(self.tensor, name)
         except AutodiffError as error:
             raise AttributeError(name) from error
         return _method(found) if is_callable(found) else foreign(found)
@@ -78,7 +71,7 @@ class ForeignTensor:
 def _method(function: Any) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
         try:
-            return foreign(call_value(function, [own(a) for a in args], kwargs))
+            return foreign(call_value(function, [getattr(a, "tensor", a) for a in args], kwargs))
         except AutodiffError as error:
             if next((kind.name for kind in kinds(error)), "") == "TypeError":
                 raise Refused(error) from None
@@ -102,13 +95,4 @@ def foreign(value: Any) -> Any:
         return ForeignTensor(value)
     if type(value) in (tuple, list):
         return type(value)(map(foreign, value))
-    return value
-
-
-def own(value: Any) -> Any:
-    """What `foreign` made of a value, as the value again."""
-    if isinstance(value, ForeignTensor):
-        return value.tensor
-    if type(value) in (tuple, list):
-        return type(value)(map(own, value))
     return value
