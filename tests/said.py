@@ -22,11 +22,13 @@ LINES, WIDTH = 80, 240
 CONTROL = {i: f"\\x{i:02x}" for i in (*range(32), 127)}
 # What rounding leaves of differences depends on the processor.
 ROUNDING = r'(?<="max_abs_diff": )[\d.e-]+'
-# How long something took, where things lie, what only this release or this machine says.
+# How long something took, where things lie (lines of our files too), what only this release or
+# this machine says.
 VARYING = re.compile(
     rf"{ROUNDING}|"
     r"\d+(?:\.\d+)? ?(?:s|ms|us|µs|ns|min)\b|(?<=best of )\d+|(?<=seconds\": )[\d.e-]+"
     r"|(?<=time=\")[\d.]+|(?<=autodiff-crash-)\w+|(?<=in autodiff )[\d.]+|(?<=0x)[0-9a-f]{6,}"
+    r"|(?<=\.py\", line )\d+(?=, in )"
     r"|(?<![\w)\]<])/(?=[\w.-])[^\s<>\"']*/(?=\w)"
 )
 

@@ -237,12 +237,13 @@ class Runner:
         """Run one program and show what it did."""
         import time
 
+        from ..language.python.loading import READ
+
         start = time.perf_counter()
         shown_name = "<expr>" if name is None else "<stdin>" if name == "-" else name
         with waiting(self.env, shown_name, self.values["quiet"], self.cluster):
             report, missing = self._result(name, shown_name)
-        if self.values.get("watch"):
-            self._note_data_files()
+        self.read.update(READ)
         code = Exit.USAGE if missing else report.exit_code
         self._diagnose(report, missing=missing)
         try:
@@ -257,11 +258,6 @@ class Runner:
             elapsed = time.perf_counter() - start
             self.env.note(f"{shown_name}: {report.status}, {elapsed:.3f} s")
         return code if shown or code is not Exit.OK else Exit.USAGE
-
-    def _note_data_files(self) -> None:
-        from ..language.python.loading import READ
-
-        self.read.update(READ)
 
     def _result(self, name: str | None, shown_name: str) -> tuple[Any, bool]:
         """What the command made of a program, and whether its FILE could not be read."""
