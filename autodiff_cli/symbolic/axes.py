@@ -147,6 +147,29 @@ def repeated(reader: Reader, node: Node, inner: Node, repeats: tuple[int, ...]) 
     return algebra.einsum([*operands, (reader.of(inner), tuple(at))], node.shape)
 
 
+def pooled(
+    reader: Reader, node: Node, inner: Node, rules: Sequence[Any], divisor: float | None = None
+) -> Sum:
+    """Means of windows that lie side by side: of parts of axes."""
+    if not node.numel:
+        raise NoFormula(node)
+    algebra, ahead = reader.algebra, node.ndim - len(rules)
+    at: list[Label] = [None if n == 1 else axis for axis, n in enumerate(inner.shape)]
+    operands: list[tuple[Sum, tuple[Label, ...]]] = []
+    for axis, (_, count, *steps) in enumerate(rules, ahead):
+        size = inner.shape[axis]
+        width = size // count
+        if width * count != size or steps[:3] not in ([], [width, width, 0]):
+            raise NoFormula(node)
+        if width > 1:
+            at[axis] = algebra.fresh()
+            result = axis if count > 1 else None
+            split = _split(algebra, [count, width]), (at[axis], result, algebra.fresh())
+            operands += [split] if count > 1 else []
+    found = algebra.einsum([*operands, (reader.of(inner), tuple(at))], node.shape)
+    return algebra.scaled(found, 1 / (divisor or inner.numel // node.numel))
+
+
 def permute(reader: Reader, node: Node, inner: Node, dims: tuple[int, ...]) -> Sum | Grouped:
     source = grouped(reader, inner)
     groups = tuple(source.groups[axis] for axis in dims)
@@ -490,5 +513,5 @@ AXES: dict[str, Callable[..., Sum | Grouped]] = {
     **dict.fromkeys(["matmul", "bmm", "mm", "mv", "dot"], matmul),
     **dict.fromkeys(["transpose", "t"], transpose),
     **dict.fromkeys(["diagonal", "diagonal_copy"], diagonal),
-    "permute": permute, "repeat": repeated,
+    "permute": permute, "repeat": repeated, "mean_windows": pooled, "adaptive_mean": pooled,
 }  # fmt: skip

@@ -99,6 +99,20 @@ MODULES = {
         "loss = (net(x)[0]**2).sum()",
         "net.bias_ih_l1", 139,
     ),
+    "convolution, means of windows": (
+        "net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.AvgPool2d(2))\n"
+        "x = torch.randn(2, 1, 6, 6)\nloss = (net(x)**2).sum()",
+        "net.0.weight", 17,
+    ),
+    "means of windows": (
+        "w = torch.randn(3, 2, 4, requires_grad=True)\nloss = (F.avg_pool1d(w, 2)**3).sum()",
+        "w", 5,
+    ),
+    "means of equal parts": (
+        "w = torch.randn(2, 3, 6, 4, requires_grad=True)\n"
+        "loss = (F.adaptive_avg_pool2d(w, (3, 1))**3).sum()",
+        "w", 9,
+    ),
     "dropout that is off": (
         "net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Dropout(0.5), nn.Linear(4, 4), "
         "nn.Tanh(), nn.Linear(4, 2))\nnet.eval()\n"
