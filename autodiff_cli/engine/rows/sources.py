@@ -47,10 +47,10 @@ class Source:
     def cut(self, axis: int, total: int) -> bool:
         """Cut this axis, if it is as long, or the first that is; whether there is one."""
         axes = [a for a, size in enumerate(self.shape) if size == total]
-        if axis == 0 and axes[:1] != [0]:  # rows are the first axis of all arrays
+        if not axes or (axis == 0 and axes[0] != 0):  # rows are the first axis of all arrays
             return False
-        self.axis = axis if axis in axes else axes[0] if axes else 0
-        return bool(axes)
+        self.axis = axis if axis in axes else axes[0]
+        return True
 
     def read(self, start: int, stop: int) -> np.ndarray:
         """The part itself."""
