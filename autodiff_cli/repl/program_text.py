@@ -132,7 +132,7 @@ def _without_import(tree: syntax.Import | syntax.ImportFrom) -> str:
                 f"with `{statement_text(tree)}` a file is Python: its numbers are no tensors",
                 "`:reset`, and begin with the import",
             )
-        dotted = module.replace("numpy", "np", 1)
+        dotted = module.replace("numpy", "np")
         name = dotted if isinstance(tree, syntax.Import) else alias.name
         dotted = dotted if isinstance(tree, syntax.Import) else f"{dotted}.{name}"
         pairs.append((alias.asname or name, dotted))
