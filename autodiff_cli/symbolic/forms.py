@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -343,6 +344,20 @@ def of_ones(shown: Any) -> bool:
 def within(shown: Any, inner: Expression) -> Expression:
     """One side of something else."""
     return Call(shown.function, (inner, *shown.arguments[1:]))
+
+
+def as_mean(shown: Any, counts: Mapping[Expression, int]) -> tuple[Expression, int] | None:
+    """A product with a sum in it as one with a mean, and the number of elements."""
+    if isinstance(shown, Call) and shown in counts:
+        return shown._replace(function="mean"), counts[shown]
+    if isinstance(shown, Infix) and shown.key in ("mul", "div", "matmul"):
+        found = as_mean(shown.left, counts)
+        if found is not None:
+            return shown._replace(left=found[0]), found[1]
+    if isinstance(shown, Index):
+        found = as_mean(shown.inner, counts)
+        return None if found is None else (shown._replace(inner=found[0]), found[1])
+    return None
 
 
 def as_listed(row: Any) -> Any:

@@ -18,13 +18,14 @@ from . import axes
 from .algebra import Algebra
 from .atom_form import AtomPrinter
 from .axes import arranged, is_einsum, permuted
-from .expression import Call, Expression, Index, Infix, Listed, Name, Number, axes_of
+from .expression import Call, Expression, Index, Listed, Name, Number, axes_of
 from .forms import (
     Form,
     Forms,
     Layout,
     add,
     as_listed,
+    as_mean,
     broadcast,
     call,
     column,
@@ -279,23 +280,10 @@ class Printer(AtomPrinter):
     def _numbered(self, form: Form, number: float) -> Form:
         """A form with its coefficient: of a sum over n elements 1/n makes the mean."""
         plain = with_number(form, number)
-        found = self._mean(form.shown)
+        found = as_mean(form.shown, self.counts)
         if found is None:
             return plain
         return min(plain, with_number(form._replace(shown=found[0]), number * found[1]), key=price)
-
-    def _mean(self, shown: Any) -> tuple[Expression, int] | None:
-        """A product with a sum in it as one with a mean, and the number of elements."""
-        if isinstance(shown, Call) and shown in self.counts:
-            return shown._replace(function="mean"), self.counts[shown]
-        if isinstance(shown, Infix) and shown.key in ("mul", "div", "matmul"):
-            found = self._mean(shown.left)
-            if found is not None:
-                return shown._replace(left=found[0]), found[1]
-        if isinstance(shown, Index):
-            found = self._mean(shown.inner)
-            return None if found is None else (shown._replace(inner=found[0]), found[1])
-        return None
 
     def _sizes(self, sum_: Sum, missing: list[Any]) -> Shape:
         return tuple(s if a in missing else 1 for a, s in enumerate(sum_.shape))
