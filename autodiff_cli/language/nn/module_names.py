@@ -19,7 +19,7 @@ FILES: dict[str, str] = {
     "linear": """
         Identity Linear NonDynamicallyQuantizableLinear Bilinear _Embedded Embedding EmbeddingBag
         Flatten Unflatten PairwiseDistance CosineSimilarity Fold Unfold PixelShuffle PixelUnshuffle
-        ChannelShuffle Upsample UpsamplingNearest2d UpsamplingBilinear2d
+        ChannelShuffle Upsample UpsamplingNearest2d UpsamplingBilinear2d DataParallel
     """,
     "losses": """
         _Loss _WeightedLoss L1Loss MSELoss NLLLoss NLLLoss2d PoissonNLLLoss GaussianNLLLoss

@@ -27,7 +27,7 @@ from ..values.formatting import formatted
 from ..values.functions import call_value
 from ..values.housekeeping import HOUSEKEEPING
 from ..values.operations import items_of, truth
-from ..values.user_classes import Object, UserClass, library_class
+from ..values.user_classes import Object, UserClass, library_class, special
 from ..values.values import Handle
 from .optimizer_options import SIGNATURES, number_options, options_of
 
@@ -170,6 +170,8 @@ def _load_state_dict(self: Object, state_dict: Any) -> None:
     self.fields["state"] = _states({tensors[n]: dict(s) for n, s in state_dict["state"].items()})
     for group, saved in zip(groups, saved_groups, strict=True):
         group.update({k: v for k, v in saved.items() if k != "params"})
+    state = {"state": self.fields["state"], "param_groups": groups}
+    call_value(special(self, "__setstate__"), [state], {})
     _called(self, "load_state_dict_post")
 
 
@@ -342,6 +344,7 @@ OPTIMIZER = library_class(
         "state_dict": _state_dict,
         "load_state_dict": _load_state_dict,
         "step": _no_step,
+        "__setstate__": lambda self, state: self.fields.update(state),
         **{f"register_{when}_hook": _hook(when) for when in _MOMENTS},
     },
 )

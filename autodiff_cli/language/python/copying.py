@@ -41,7 +41,7 @@ def deep_copy(value: Any, known: dict[int, Any] | None = None, *, results: bool 
         if method is not None:
             return call_value(method, [known], {})
         known[id(value)] = copied = _blank(value, again)
-        copied.copy_state(value, again)
+        _copy_state(value, copied, again)
         if isinstance(value, list):
             list.extend(copied, [again(v) for v in list.__iter__(value)])
         elif isinstance(value, dict):
@@ -64,6 +64,21 @@ def deep_copy(value: Any, known: dict[int, Any] | None = None, *, results: bool 
         copied = tuple([again(v) for v in value])
     known[id(value)] = copied
     return copied
+
+
+def _copy_state(value: Object, copied: Any, again: Callable[[Any], Any]) -> None:
+    """What a value holds, by the methods of its class that tell and take it."""
+    tell, take = special(value, "__getstate__"), special(copied, "__setstate__")
+    if tell is None and take is None:
+        copied.copy_state(value, again)
+        return
+    if type(value).copy_state is not Object.copy_state:
+        raise fault("E203 copies-of-modules-with-state", type(value).name)
+    state = again(dict(value.fields) if tell is None else call_value(tell, [], {}))
+    if take is None:
+        copied.fields.update(state)
+    else:
+        call_value(take, [state], {})
 
 
 def _copied_tensor(value: Tensor, known: dict[int, Any]) -> Tensor:

@@ -34,7 +34,7 @@ _BY_PYTHON = """
 """
 _BY_THE_LANGUAGE = """
     new init init_subclass set_name class_getitem post_init repr str format dir
-    getattr getattribute setattr delattr get set delete enter exit copy deepcopy
+    getattr getattribute setattr delattr get set delete enter exit copy deepcopy getstate setstate
 """
 _BINARY = [before + name for before in ("", "r", "i") for name in _ARITHMETIC.split()]
 
