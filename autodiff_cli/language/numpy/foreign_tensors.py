@@ -74,7 +74,7 @@ def _method(function: Any) -> Callable[..., Any]:
             return foreign(call_value(function, [getattr(a, "tensor", a) for a in args], kwargs))
         except AutodiffError as error:
             if next((kind.name for kind in kinds(error)), "") == "TypeError":
-                raise Refused(error) from None
+                raise Refused(error.message) from None
             raise
 
     return run

@@ -17,7 +17,7 @@ import numpy as np
 from ...autograd import calls
 from ...autograd.handles import wrap_view
 from ...autograd.tensor import Array, Tensor, as_array
-from ...errors import AutodiffError, fail, fault
+from ...errors import fail, fault
 from ...graph.dtypes import DTYPES
 from ...graph.op import constant, value_of
 from ...graph.params import to_dtype, to_size
@@ -222,10 +222,6 @@ def dtype_of(value: Any) -> np.dtype:
 class Refused(TypeError):
     """What a method of a tensor that NumPy called refuses."""
 
-    def __init__(self, error: AutodiffError):
-        super().__init__(error.message)
-        self.error = error
-
 
 @cache
 def computed(name: str) -> Callable[..., Any]:
@@ -254,7 +250,7 @@ def computed(name: str) -> Callable[..., Any]:
             try:
                 found = function(*given, **named)
             except Refused as problem:
-                raise problem.error from None
+                raise fault("E205 numpy-called-method", problem, name=name) from None
         if out is not None:
             return _written(out, found)
         if isinstance(found, tuple | list):
