@@ -72,8 +72,8 @@ def _copy_state(value: Object, copied: Any, again: Callable[[Any], Any]) -> None
     if tell is None and take is None:
         copied.copy_state(value, again)
         return
-    if type(value).copy_state is not Object.copy_state:
-        raise fault("E203 copies-of-modules-with-state", type(value).name)
+    if value.cls.copy_state is not Object.copy_state:
+        raise fault("E203 copies-of-modules-with-state", value.cls.name)
     state = again(dict(value.fields) if tell is None else call_value(tell, [], {}))
     if take is None:
         copied.fields.update(state)
