@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gc
-import os
 import signal
-from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -33,24 +31,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return LoadFileScheduling(config, log)
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report(
-    collector: pytest.Collector,
-) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Every other process begins with the last files: in a new clone each compiles half of them."""
-    report = yield
-    odd = os.environ.get("PYTEST_XDIST_WORKER", "gw0")[-1] in "13579"
-    if odd and isinstance(collector, pytest.Session | pytest.Directory):
-        report.result.reverse()
-    return report
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, None, None]:
-    """The same order in all processes, which plugins may shuffle; mypy takes longest of what would
-    come last."""
-    items.sort(key=lambda item: item.path)
-    yield
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """mypy takes longest of what would come last."""
     items.sort(key=lambda item: item.path.name != "test_style.py")
 
 

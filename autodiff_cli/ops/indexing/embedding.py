@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import fault
-from ...graph.declare import Any, Mask, Tensor, Word, composite, function, opaque
+from ...graph.declare import Any, Mask, Tensor, Word, composite, function
 from ...graph.dtypes import INT64
 from ...graph.op import constant, known, value_of
 from ...graph.registry import F
@@ -69,29 +69,13 @@ def _bags(rows, starts, padding_idx):
     return Bags(rows[kept], bag[kept], kept, starts.size)
 
 
-def _highest_rows(weight, bags):
-    """For each bag and column, the first row with the largest entry; 0 for an empty bag."""
-    count, width = bags.sizes.size, weight.shape[1]
-    longest = int(bags.sizes.max(initial=0))
-    if longest == 0:
-        return np.zeros((count, width), np.int64)
+def _table(bags):
+    """The rows of each bag in a line of the table, the last again for shorter bags."""
+    if not bags.rows.size:
+        return np.zeros((bags.sizes.size, 1), np.int64)
     first = np.cumsum(bags.sizes) - bags.sizes
-    slots = np.minimum(np.arange(longest), np.maximum(bags.sizes - 1, 0)[:, None])
-    places = np.minimum(first[:, None] + slots, bags.rows.size - 1)
-    table = bags.rows[places]
-    best = weight[table].argmax(1)
-    found = np.take_along_axis(table, best, 1)
-    return np.where(bags.sizes[:, None] > 0, found, 0)
-
-
-@opaque(
-    _highest_rows,
-    public=False,
-    shape=lambda weight, bags: ((bags.sizes.size, weight.shape[1]), INT64),
-    kink=lambda weight, bags: F.gaps(weight, 0),
-)
-def bag_highest_rows(weight: Tensor, bags: Any):
-    """For each bag and column, the row of the largest entry."""
+    slots = np.minimum(np.arange(bags.sizes.max()), np.maximum(bags.sizes - 1, 0)[:, None])
+    return bags.rows[np.minimum(first[:, None] + slots, bags.rows.size - 1)]
 
 
 @composite(
@@ -108,7 +92,10 @@ def bag_reduced(
     count, width = bags.sizes.size, weight.shape[1]
     if mode == "max":
         check_size((count, int(bags.sizes.max(initial=0)), width), weight.dtype)
-        found = F.gather(weight, 0, F.bag_highest_rows(weight, bags))
+        table = _table(bags)
+        rows = F.index_select(weight, 0, constant(table.ravel()))
+        best = F.argmax(F.reshape(rows, (*table.shape, width)), 1)
+        found = F.gather(weight, 0, F.gather(constant(table), 1, best))
         return F.where(constant((bags.sizes > 0)[:, None]), found, 0.0)
     rows = F.index_select(weight, 0, constant(bags.rows))
     if by_frequency:
