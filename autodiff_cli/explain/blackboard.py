@@ -69,7 +69,9 @@ def derivation(
     NoFormula where an op has no rule that can be said."""
     steps = _Steps(result, variable, known, change, masks)
     first = Call("d", (steps.rules.of(result, opened=True),))
-    lines = [Line(first, (), {first: result})]
+    lines = [Line(steps.rules.change, (), {})]
+    if result is not variable:
+        lines = [Line(first, (), {first: result})]
     while lines[-1].changes:
         more = steps.further(lines[-1])
         if len(lines) > 1 and steps.is_worth_collecting(lines[-1], more):
