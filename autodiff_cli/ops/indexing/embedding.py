@@ -70,12 +70,12 @@ def _bags(rows, starts, padding_idx):
 
 
 def _table(bags):
-    """The rows of each bag in a line of the table, the last again for shorter bags."""
-    if not bags.rows.size:
-        return np.zeros((bags.sizes.size, 1), np.int64)
-    first = np.cumsum(bags.sizes) - bags.sizes
-    slots = np.minimum(np.arange(bags.sizes.max()), np.maximum(bags.sizes - 1, 0)[:, None])
-    return bags.rows[np.minimum(first[:, None] + slots, bags.rows.size - 1)]
+    """The rows of each bag in a line of the table, and which of its places have one."""
+    slots = np.arange(max(1, bags.sizes.max(initial=0)))
+    taken = slots < bags.sizes[:, None]
+    table = np.zeros(taken.shape, np.int64)
+    table[taken] = bags.rows
+    return table, constant(taken[..., None])
 
 
 @composite(
@@ -92,10 +92,10 @@ def bag_reduced(
     count, width = bags.sizes.size, weight.shape[1]
     if mode == "max":
         check_size((count, int(bags.sizes.max(initial=0)), width), weight.dtype)
-        table = _table(bags)
+        table, taken = _table(bags)
         rows = F.index_select(weight, 0, constant(table.ravel()))
-        best = F.argmax(F.reshape(rows, (*table.shape, width)), 1)
-        found = F.gather(weight, 0, F.gather(constant(table), 1, best))
+        rows = F.where(taken, F.reshape(rows, (*table.shape, width)), -np.inf)
+        found, _ = F.max_dim(rows, 1)
         return F.where(constant((bags.sizes > 0)[:, None]), found, 0.0)
     rows = F.index_select(weight, 0, constant(bags.rows))
     if by_frequency:
