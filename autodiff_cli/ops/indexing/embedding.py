@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import fault
-from ...graph.declare import Any, Mask, Tensor, Word, composite, function
+from ...graph.declare import Any, Mask, Tensor, Word, composite, function, opaque
 from ...graph.dtypes import INT64
 from ...graph.op import constant, known, value_of
 from ...graph.registry import F
@@ -69,13 +69,29 @@ def _bags(rows, starts, padding_idx):
     return Bags(rows[kept], bag[kept], kept, starts.size)
 
 
-def _table(bags):
-    """The rows of each bag in a line of the table, and which of its places have one."""
-    slots = np.arange(max(1, bags.sizes.max(initial=0)))
-    taken = slots < bags.sizes[:, None]
-    table = np.zeros(taken.shape, np.int64)
-    table[taken] = bags.rows
-    return table, constant(taken[..., None])
+def _highest_rows(weight, bags):
+    """For each bag and column, the first row with the largest entry; 0 for an empty bag."""
+    count, width = bags.sizes.size, weight.shape[1]
+    longest = int(bags.sizes.max(initial=0))
+    if longest == 0:
+        return np.zeros((count, width), np.int64)
+    first = np.cumsum(bags.sizes) - bags.sizes
+    slots = np.minimum(np.arange(longest), np.maximum(bags.sizes - 1, 0)[:, None])
+    places = np.minimum(first[:, None] + slots, bags.rows.size - 1)
+    table = bags.rows[places]
+    best = weight[table].argmax(1)
+    found = np.take_along_axis(table, best, 1)
+    return np.where(bags.sizes[:, None] > 0, found, 0)
+
+
+@opaque(
+    _highest_rows,
+    public=False,
+    shape=lambda weight, bags: ((bags.sizes.size, weight.shape[1]), INT64),
+    kink=lambda weight, bags: F.gaps(weight, 0),
+)
+def bag_highest_rows(weight: Tensor, bags: Any):
+    """For each bag and column, the row of the largest entry."""
 
 
 @composite(
@@ -92,10 +108,7 @@ def bag_reduced(
     count, width = bags.sizes.size, weight.shape[1]
     if mode == "max":
         check_size((count, int(bags.sizes.max(initial=0)), width), weight.dtype)
-        table, taken = _table(bags)
-        rows = F.index_select(weight, 0, constant(table.ravel()))
-        rows = F.where(taken, F.reshape(rows, (*table.shape, width)), -np.inf)
-        found, _ = F.max_dim(rows, 1)
+        found = F.gather(weight, 0, F.bag_highest_rows(weight, bags))
         return F.where(constant((bags.sizes > 0)[:, None]), found, 0.0)
     rows = F.index_select(weight, 0, constant(bags.rows))
     if by_frequency:
