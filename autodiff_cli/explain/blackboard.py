@@ -28,12 +28,12 @@ from ..symbolic.differentials import (
     summed,
     tidied,
 )
-from ..symbolic.expression import NO_MASKS, Call, Expression, Infix, Masks, Name, text
-from ..symbolic.lets import mapped, parts, uses_of
-from ..symbolic.matrix_form import Printer, printed
 from ..symbolic.reading import Reader
 from ..symbolic.slopes import Slopes
 from ..symbolic.terms import NoFormula, Sum
+from ..symbolic.writing.expression import NO_MASKS, Call, Expression, Infix, Masks, Name, text
+from ..symbolic.writing.lets import mapped, parts, uses_of
+from ..symbolic.writing.matrix_form import Printer, printed
 
 PLAIN = (CONSTANT_FACTOR, REST, SUM_RULE, MOVED, TRANSPOSED)  # what is done in one line
 LONGEST_LINE = 72  # characters, from which on what multiplies a change gets a name
@@ -68,10 +68,10 @@ def derivation(
     """The lines from `d(result)` to one in which only the change of the variable is left. Raises
     NoFormula where an op has no rule that can be said."""
     steps = _Steps(result, variable, known, change, masks)
+    if result is variable:
+        return [Line(steps.rules.change, (), {})]
     first = Call("d", (steps.rules.of(result, opened=True),))
-    lines = [Line(steps.rules.change, (), {})]
-    if result is not variable:
-        lines = [Line(first, (), {first: result})]
+    lines = [Line(first, (), {first: result})]
     while lines[-1].changes:
         more = steps.further(lines[-1])
         if len(lines) > 1 and steps.is_worth_collecting(lines[-1], more):

@@ -21,8 +21,8 @@ from ..graph.state import grad_mode
 from ..language.program.running import Program
 from ..language.program.variables import Variable
 from ..symbolic.derivation import spellings
-from ..symbolic.expression import Name, expression_of, text
-from ..symbolic.latex import escaped, latex
+from ..symbolic.writing.expression import Name, expression_of, text
+from ..symbolic.writing.latex import escaped, latex
 from .check import compared
 from .choosing import check_opened, chosen_units, variables
 from .evaluated import agrees

@@ -29,10 +29,10 @@ from ..language.program.report import Options
 from ..language.program.variables import Variable
 from ..source import Source
 from ..symbolic.derivation import Formula, Formulas, spellings
-from ..symbolic.expression import Call, Expression, Infix, Masks, Name, text
-from ..symbolic.latex import latex, name
-from ..symbolic.lets import mapped
 from ..symbolic.terms import NoFormula
+from ..symbolic.writing.expression import Call, Expression, Infix, Masks, Name, text
+from ..symbolic.writing.latex import latex, name
+from ..symbolic.writing.lets import mapped
 from ..transform.stable import Stable, overflows
 from ..transform.torch_source import Made
 from ..transform.torch_source import Recording as Recorder

@@ -19,8 +19,8 @@ from ..language.syntax.tree import ExprStmt
 from ..language.values.values import Scope
 from ..source import Source
 from ..symbolic.derivation import Formula
-from ..symbolic.expression import Expression, text
-from ..symbolic.lets import mentioned, renamed
+from ..symbolic.writing.expression import Expression, text
+from ..symbolic.writing.lets import mentioned, renamed
 
 
 def built(

@@ -20,7 +20,7 @@ from ..graph.op import Op, constant, leaf
 from ..graph.params import BindError
 from ..graph.samples import T
 from ..source import shortened
-from ..symbolic.expression import expression_of, text
+from ..symbolic.writing.expression import expression_of, text
 
 MAX_LENGTH = 400
 

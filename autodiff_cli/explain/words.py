@@ -8,8 +8,8 @@ from ..graph.kinds import Kind
 from ..graph.node import Node
 from ..graph.op import CAST
 from ..graph.registry import overloads
-from ..symbolic.expression import FIRST, INFIX, Call, Left
-from ..symbolic.lets import parts
+from ..symbolic.writing.expression import FIRST, INFIX, Call, Left
+from ..symbolic.writing.lets import parts
 
 # What the printer itself writes.
 HELPERS = frozenset(["ones", "zeros", "sum", "sum_to_size", *FIRST.values()])

@@ -12,9 +12,9 @@ from math import isinf, prod
 from typing import Any
 
 from ..graph.node import Shape
+from .atoms.masks import either, lifted, lowered
+from .atoms.matrices import rooted
 from .fewer import FEWER
-from .masks import either, lifted, lowered
-from .matrices import rooted
 from .terms import (
     JOINS,
     OPPOSITE,

@@ -22,9 +22,12 @@ from ..graph.node import Node
 from ..graph.op import LEAF
 from ..graph.walk import SEQUENCE, walk
 from .algebra import Algebra
-from .expression import Expression, Infix, Listed, Masks, Negative, text
-from .forms import before
-from .lets import (
+from .reading import Reader
+from .slopes import Slopes
+from .terms import NoFormula, Sum
+from .writing.expression import Expression, Infix, Listed, Masks, Negative, text
+from .writing.forms import before
+from .writing.lets import (
     cost_of,
     in_order,
     letter,
@@ -35,10 +38,7 @@ from .lets import (
     with_lets,
     with_name,
 )
-from .matrix_form import Printer, of_names, printed
-from .reading import Reader
-from .slopes import Slopes
-from .terms import NoFormula, Sum
+from .writing.matrix_form import Printer, of_names, printed
 
 LETTERS = ("h", "z", "u", "v", "q", "a", "b", "c", "e")
 LONGEST_LINE = 72  # characters of a line into which what is used once is put

@@ -14,12 +14,12 @@ from typing import NamedTuple
 from ..graph.node import Node
 from .algebra import Algebra
 from .between import Chain
-from .expression import NO_MASKS, PI, Expression, Masks, Number, expression_of
-from .lets import cost_of, mapped, with_lets
-from .matrix_form import Printer, printed
 from .reading import Reader
 from .slopes import Slopes
 from .terms import NoFormula, Sum
+from .writing.expression import NO_MASKS, PI, Expression, Masks, Number, expression_of
+from .writing.lets import cost_of, mapped, with_lets
+from .writing.matrix_form import Printer, printed
 
 MOST_WORK = 5_000  # steps after which no more names are tried
 LONG = 12  # operators and calls from which on the chain rule backwards is tried as well

@@ -15,7 +15,11 @@ from ..graph.node import Node
 from ..graph.op import constant
 from ..graph.walk import bottom_up
 from .algebra import Algebra
-from .expression import (
+from .atoms.places import result_of
+from .reading import READERS, Reader, is_function
+from .slopes import Slopes
+from .terms import OPERAND, NoFormula
+from .writing.expression import (
     KINDS,
     Call,
     Expression,
@@ -37,13 +41,9 @@ from .expression import (
     text,
     transposes,
 )
-from .lets import mapped
-from .matrix_form import Printer
-from .places import result_of
-from .reading import READERS, Reader, is_function
-from .slopes import Slopes
-from .strides import MADE, called_as
-from .terms import OPERAND, NoFormula
+from .writing.lets import mapped
+from .writing.matrix_form import Printer
+from .writing.strides import MADE, called_as
 
 SAME = ("cast", "alias", "clone", "contiguous", "depends", "with_value", "positive")
 LINEAR = ("sum", "mean", "summed_to", "cumsum", "diag_embed", "diagonal", "trace", "gather")

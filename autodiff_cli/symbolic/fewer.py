@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..graph.registry import overloads
-from .axes import without_splits
-from .masks import without_masks
-from .matrices import without_inverses, without_roots
-from .places import without_slices
+from .atoms.axes import without_splits
+from .atoms.masks import without_masks
+from .atoms.matrices import without_inverses, without_roots
+from .atoms.places import without_slices
 from .terms import OPERAND, At, Factor, is_summed, powers, renamed
 
 if TYPE_CHECKING:

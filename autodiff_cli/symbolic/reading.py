@@ -20,16 +20,16 @@ from ..graph.node import Node, Shape
 from ..graph.op import CONSTANT, LEAF, value_of
 from ..graph.walk import bottom_up
 from .algebra import Algebra
-from .axes import AXES, Grouped, joined, total
-from .expression import NO_MASKS, Masks, is_logdet, listed, mask_of, written
-from .losses import LOSSES, none_ignored
-from .masks import count as picked_count
-from .masks import lifted, lowered
-from .matrices import MATRICES
-from .places import PLACES, counts, result_of, rows_by
+from .atoms.axes import AXES, Grouped, joined, total
+from .atoms.losses import LOSSES, none_ignored
+from .atoms.masks import count as picked_count
+from .atoms.masks import lifted, lowered
+from .atoms.matrices import MATRICES
+from .atoms.places import PLACES, counts, result_of, rows_by
+from .atoms.windows import WINDOWS
 from .shorter import opened, softened
 from .terms import OPERAND, At, Label, NoFormula, Sum, function, is_summed, number_of
-from .windows import WINDOWS
+from .writing.expression import NO_MASKS, Masks, is_logdet, listed, mask_of, written
 
 MOST_NODES = 400
 LONE = ("logsumexp", "kthvalue")  # what is of one axis even where there is no other

@@ -16,8 +16,8 @@ from ..autograd.reverse import ruled
 from ..graph.node import Node
 from ..graph.op import Op, constant
 from .algebra import Algebra
-from .matrices import inverted, square_factors
-from .places import Move
+from .atoms.matrices import inverted, square_factors
+from .atoms.places import Move
 from .reading import Reader
 from .terms import OPERAND, Factor, Label, NoFormula, Sum, function, is_summed
 

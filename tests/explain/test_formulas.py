@@ -30,9 +30,9 @@ from autodiff_cli.language.syntax.parser import parse
 from autodiff_cli.language.values.values import Scope
 from autodiff_cli.source import Source
 from autodiff_cli.symbolic.derivation import Formulas
-from autodiff_cli.symbolic.expression import Expression, text
-from autodiff_cli.symbolic.latex import latex
 from autodiff_cli.symbolic.terms import NoFormula
+from autodiff_cli.symbolic.writing.expression import Expression, text
+from autodiff_cli.symbolic.writing.latex import latex
 
 from ..table import Case, apply, array_of, cases, each_op, nodes_of, specs, weights
 

@@ -21,9 +21,9 @@ from autodiff_cli.graph.state import grad_mode
 from autodiff_cli.session import run
 from autodiff_cli.source import Source
 from autodiff_cli.symbolic import algebra, shorter
-from autodiff_cli.symbolic.expression import Infix, Name, expression_of, text
-from autodiff_cli.symbolic.forms import Form, infix, times
 from autodiff_cli.symbolic.reading import READERS
+from autodiff_cli.symbolic.writing.expression import Infix, Name, expression_of, text
+from autodiff_cli.symbolic.writing.forms import Form, infix, times
 from tests.database import called, load
 from tests.together import together
 
@@ -152,7 +152,7 @@ def test_what_a_rule_is_for(
 ) -> None:
     """The formula is another one where the rule is switched off."""
     assert derivative(wrt, lines) == formula
-    name, _, function = rule.partition(".")
+    name, _, function = rule.rpartition(".")
     module = import_module(f"autodiff_cli.symbolic.{name}")
     gone = getattr(module, function)
     monkeypatch.setattr(module, function, lambda *args: None if name == "fewer" else iter(()))
@@ -163,7 +163,7 @@ def test_what_a_rule_is_for(
 
 
 def test_every_rule_has_a_formula_that_it_is_for() -> None:
-    rules = {rule.partition(".")[2] for rule, *_ in RULES}
+    rules = {rule.rpartition(".")[2] for rule, *_ in RULES}
     assert {rule.__name__ for owner, table in TABLES for rule in getattr(owner, table)} <= rules
 
 

@@ -12,7 +12,7 @@ from autodiff_cli.explain.model import Request
 from autodiff_cli.session import Options
 from autodiff_cli.source import Source
 from autodiff_cli.symbolic.differentials import Rules
-from autodiff_cli.symbolic.expression import Infix
+from autodiff_cli.symbolic.writing.expression import Infix
 
 from .test_textbook import DATA
 

@@ -19,8 +19,8 @@ from autodiff_cli.explain.model import Request
 from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
 from autodiff_cli.symbolic.derivation import Formula
-from autodiff_cli.symbolic.expression import Call, Number
-from autodiff_cli.symbolic.latex import escaped
+from autodiff_cli.symbolic.writing.expression import Call, Number
+from autodiff_cli.symbolic.writing.latex import escaped
 
 from ..properties.test_programs import SETTINGS
 

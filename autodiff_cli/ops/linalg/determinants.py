@@ -38,7 +38,7 @@ def _batch_shape(name, A):
 
 def _with_nan(value, a):
     """LAPACK may overlook a nan when it looks for the largest pivot."""
-    return np.where(np.isnan(a).any((-2, -1)), np.nan, value).astype(a.dtype)
+    return np.where(np.isnan(a).any((-2, -1)), np.nan, value).astype(a.dtype, copy=False)
 
 
 def _slogdet(a):
@@ -58,7 +58,7 @@ def _cofactors(a):
         others = np.where(np.eye(n, dtype=bool), 1, values[..., None, :]).prod(-1)
         sign = (np.linalg.det(U) * np.linalg.det(Vh))[..., None, None]
         found = np.where(regular, found, sign * (U * others[..., None, :]) @ Vh)
-    return found.astype(a.dtype)
+    return found.astype(a.dtype, copy=False)
 
 
 @opaque(
@@ -88,7 +88,7 @@ def _cofactors_slope(g, a):
     slope = -products * np.swapaxes(turned, -1, -2)
     diagonal = np.einsum("...ii->...i", slope)
     diagonal[...] = np.einsum("...ij,...ii->...j", products, turned)
-    return (sign[..., None, None] * (u @ slope @ vh)).astype(a.dtype)
+    return (sign[..., None, None] * (u @ slope @ vh)).astype(a.dtype, copy=False)
 
 
 @opaque(

@@ -29,7 +29,7 @@ def scipy_special(name, edges=None):
         out = getattr(scipy.special, name)(*arrays)
         if edges is not None and not np.isfinite(arrays[0]).all():
             out = edges(out, *arrays)
-        return out.astype(arrays[0].dtype)
+        return out.astype(arrays[0].dtype, copy=False)
 
     return kernel
 
@@ -274,7 +274,7 @@ def _overload_name(stem):
 def _zero_times(logarithm):
     def kernel(input, other):
         return np.where((input == 0) & ~np.isnan(other), 0, input * logarithm(other)).astype(
-            np.result_type(input, other)
+            np.result_type(input, other), copy=False
         )
 
     return kernel

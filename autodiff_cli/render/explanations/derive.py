@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...explain.derive import Derived
-from ...symbolic.latex import name as latex_name
+from ...symbolic.writing.latex import name as latex_name
 from ..document import enveloped, picked, problem
 from ..plain import BOLD, DIM, RESET
 from ..text import WHOLE, broken, dumped, identifier, printable, text_width

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...explain.model import Contribution, Explanation, Formula, Total
-from ...symbolic.latex import number
+from ...symbolic.writing.latex import number
 from ..document import as_data, enveloped, picked
 from ..text import dumped, format_number, format_shape, printable
 from ..values import Look, cell_lines, joined, norm
@@ -113,7 +113,7 @@ def _plain(text: str) -> str:
 
 def latex(found: Explanation, look: Look, symbolic: bool = False) -> str:
     """The explanation as a LaTeX document that compiles by itself."""
-    from ...symbolic.latex import escaped, name
+    from ...symbolic.writing.latex import escaped, name
 
     objective = name(found.objective) if found.objective else r"\text{objective}"
     lines = [

@@ -8,7 +8,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ..graph.node import Shape
+from ...graph.node import Shape
+from ..terms import At, Label, Product
 from .expression import (
     PI,
     Call,
@@ -25,7 +26,6 @@ from .expression import (
     is_column,
 )
 from .lets import cost_of, cost_with_lets, distinct_cost, is_root, leads_with_number
-from .terms import At, Label, Product
 
 MOST_UNDER_ROOT = 64
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..graph.node import Node, Shape
+from ...graph.node import Node, Shape
 
 
 class Window(NamedTuple):

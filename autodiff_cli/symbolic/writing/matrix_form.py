@@ -13,11 +13,17 @@ from functools import reduce
 from math import prod
 from typing import Any
 
-from ..graph.node import Shape
-from . import axes
-from .algebra import Algebra
+from ...graph.node import Shape
+from ..algebra import Algebra
+from ..atoms import axes
+from ..atoms.axes import arranged, is_einsum, permuted
+from ..atoms.masks import with_conditions
+from ..atoms.places import behind
+from ..atoms.windows import convolutions as convolved
+from ..atoms.windows import moved
+from ..shorter import opened, ways
+from ..terms import At, Factor, Label, NoFormula, Product, Sum, is_summed, label_key, renamed
 from .atom_form import AtomPrinter
-from .axes import arranged, is_einsum, permuted
 from .expression import Call, Expression, Index, Listed, Name, Number, axes_of
 from .forms import (
     Form,
@@ -49,12 +55,6 @@ from .forms import (
     with_number,
 )
 from .lets import cost_of, mentioned
-from .masks import with_conditions
-from .places import behind
-from .shorter import opened, ways
-from .terms import At, Factor, Label, NoFormula, Product, Sum, is_summed, label_key, renamed
-from .windows import convolutions as convolved
-from .windows import moved
 
 MOST_COST = 300  # operators and calls, what is repeated as often as it is
 MOST_WORK = 3_000  # steps of the search for the shortest form

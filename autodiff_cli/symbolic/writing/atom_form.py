@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..graph.node import Node
-from .algebra import Algebra
+from ...graph.node import Node
+from ..algebra import Algebra
+from ..atoms.places import matrix
+from ..terms import JOINS, OPERAND, At, Atom, Factor, NoFormula, Sum, is_summed, number_of
 from .expression import INFIX, Call, Expression, Index, Infix, Name, Number, expression_of
 from .forms import Form, call, infix, literal, placed
 from .lets import cost_of, mapped
-from .places import matrix
-from .terms import JOINS, OPERAND, At, Atom, Factor, NoFormula, Sum, is_summed, number_of
 
 
 class AtomPrinter:

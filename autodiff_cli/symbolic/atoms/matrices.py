@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..graph.node import Node
-from .terms import Factor, Label, NoFormula, Sum
+from ...graph.node import Node
+from ..terms import Factor, Label, NoFormula, Sum
 
 if TYPE_CHECKING:
-    from .algebra import Algebra
-    from .reading import Reader
+    from ..algebra import Algebra
+    from ..reading import Reader
 
 
 def inverse(reader: Reader, node: Node, inner: Node) -> Sum:

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from ..graph.node import Node, Shape
-from ..graph.op import CONSTANT, Op
+from ...graph.node import Node, Shape
+from ...graph.op import CONSTANT, Op
 from .strides import MADE, called_as
 
 MAX_DEPTH = 12

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..graph.node import Node, Shape
-from ..graph.op import value_of
-from .axes import flattened
-from .expression import (
+from ...graph.node import Node, Shape
+from ...graph.op import value_of
+from ..terms import At, Factor, Label, NoFormula, Sum, is_summed, renamed
+from ..writing.expression import (
     Call,
     Expression,
     Index,
@@ -26,15 +26,15 @@ from .expression import (
     indexed,
     mask_of,
 )
-from .forms import Form
+from ..writing.forms import Form
+from .axes import flattened
 from .masks import picked
 from .masks import selected as masked_select
-from .terms import At, Factor, Label, NoFormula, Sum, is_summed, renamed
 
 if TYPE_CHECKING:
-    from .algebra import Algebra
-    from .atom_form import AtomPrinter
-    from .reading import Reader
+    from ..algebra import Algebra
+    from ..reading import Reader
+    from ..writing.atom_form import AtomPrinter
 
 
 class Move(NamedTuple):

@@ -14,16 +14,16 @@ from math import prod
 from operator import mul
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..graph.node import Node, Shape
-from .expression import Call, Expression, Index, Name, Number, static_text
-from .forms import Form, Forms, Layout, add, call, is_label, turned
-from .lets import cost_of
+from ...graph.node import Node, Shape
+from ..terms import Factor, Label, NoFormula, Sum, is_summed, label_key
+from ..writing.expression import Call, Expression, Index, Name, Number, static_text
+from ..writing.forms import Form, Forms, Layout, add, call, is_label, turned
+from ..writing.lets import cost_of
 from .matrices import sum_of_logarithms
-from .terms import Factor, Label, NoFormula, Sum, is_summed, label_key
 
 if TYPE_CHECKING:
-    from .algebra import Algebra
-    from .reading import Reader
+    from ..algebra import Algebra
+    from ..reading import Reader
 
 
 class Grouped(NamedTuple):

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from ..graph.node import Node, Shape
-from ..graph.op import value_of
-from .terms import NoFormula, Sum, function, number_of
+from ...graph.node import Node, Shape
+from ...graph.op import value_of
+from ..terms import NoFormula, Sum, function, number_of
 
 if TYPE_CHECKING:
-    from .reading import Reader
+    from ..reading import Reader
 
 
 def cross_entropy(reader: Reader, node: Node, p: Node, target: Node, *args: Any) -> Sum:

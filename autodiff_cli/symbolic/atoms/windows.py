@@ -11,18 +11,18 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from ..graph.node import Node, Shape
+from ...graph.node import Node, Shape
+from ..terms import Factor, Label, NoFormula, Sum
+from ..writing.expression import Call, Index, Name, Number, filled
+from ..writing.forms import Form, Forms, Layout, add, is_label
+from ..writing.strides import INPUT, KERNEL, MADE, RESULT, Window, along, called
 from .axes import resized
-from .expression import Call, Index, Name, Number, filled
-from .forms import Form, Forms, Layout, add, is_label
 from .places import applied
-from .strides import INPUT, KERNEL, MADE, RESULT, Window, along, called
-from .terms import Factor, Label, NoFormula, Sum
 
 if TYPE_CHECKING:
-    from .algebra import Algebra
-    from .atom_form import AtomPrinter
-    from .reading import Reader
+    from ..algebra import Algebra
+    from ..reading import Reader
+    from ..writing.atom_form import AtomPrinter
 
 
 # -- reading --------------------------------------------------------------------------------------

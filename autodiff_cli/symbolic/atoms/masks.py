@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from ..graph.node import Node
-from .terms import Factor, Label, NoFormula, Product, Sum, is_summed, renamed
+from ...graph.node import Node
+from ..terms import Factor, Label, NoFormula, Product, Sum, is_summed, renamed
 
 if TYPE_CHECKING:
-    from .algebra import Algebra
-    from .reading import Reader
+    from ..algebra import Algebra
+    from ..reading import Reader
 
 Chosen = tuple[int, int]  # a mask, and the axis of what it picked
 

@@ -1,0 +1,1 @@
+"""Kinds of factors: how each is read from ops, simplified, differentiated and written."""

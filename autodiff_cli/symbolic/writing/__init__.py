@@ -1,0 +1,1 @@
+"""Formulas as they are written: expressions, their text, their LaTeX, parts with names."""
