@@ -105,7 +105,7 @@ class Op(Declared):
         shape, dtype = known.shape, known.dtype
         if dtype is None:
             result = self.apply([*inputs, *rest])
-            if self.steady and type(result) is Node and not self.eager:
+            if self.steady and type(result) is Node and result.inputs == inputs and not self.eager:
                 known.shape, known.dtype = result.shape, result.dtype
             return result
         if shape and not self.view and FITTING.get(shape, ENDLESS) > STATE.max_bytes:

@@ -54,6 +54,19 @@ def test_dtypes_are_told_apart() -> None:
             assert F.sum(constant(X.astype(dtype))).dtype.name == result
 
 
+def test_integers_beside_floats_are_cast_every_time() -> None:
+    """And refused in native programs, also where the language took them before."""
+    k, x = constant(np.arange(3)), constant(np.ones(3))
+    for _ in range(3):
+        assert all(node.dtype == x.dtype for node in F.matmul(k, x).inputs)
+    STATE.python = True
+    try:
+        with pytest.raises(AutodiffError, match="E307"):
+            F.matmul(k, x)
+    finally:
+        STATE.python = False
+
+
 def test_the_size_limit_holds_for_every_op(request: pytest.FixtureRequest) -> None:
     """What is made in one piece is refused one byte above the limit, and not at it, also where the
     same call was made before; which ops need less or more than their results is recorded."""

@@ -257,7 +257,7 @@ def with_number(form: Form, number: float) -> Form:
     return negative(form) if number < 0 else form
 
 
-@lru_cache(4096)
+@lru_cache(4096, typed=True)
 def quotient(number: float) -> tuple[Expression, Expression]:
     """A number as a fraction, its sides numbers or roots: `1 / sqrt(2 * pi)`."""
     top, bottom = fraction(number)
@@ -297,7 +297,7 @@ def literal(value: float) -> Number:
     return Number(int(value) if abs(value) < 1e15 and value == int(value) else value)
 
 
-@lru_cache(4096)
+@lru_cache(4096, typed=True)
 def fraction(number: float) -> tuple[float, float]:
     """1/3 as a fraction, 0.25 as the number that it is."""
     if len(repr(number)) <= 8 or not 1e-6 < abs(number) < 1e6:
