@@ -42,7 +42,12 @@ def test_each_is_raised_with_the_facts_it_names(project: Path) -> None:
         _, _, names, _ = worded(which)
         for call in calls[which]:
             given = [getattr(fact, "id", "") for fact in call.args[1:]]
-            keywords = {str(k.arg) for k in call.keywords} - {"span", "labels", "index"}
+            keywords = {str(k.arg) for k in call.keywords} - {
+                "span",
+                "labels",
+                "index",
+                "converted",
+            }
             assert len(given) + len(keywords) == len(names) and keywords <= set(names), which
             left = [name for name in names if name not in keywords]
             left.sort(key=lambda name: int(name) if name.isdigit() else -1)

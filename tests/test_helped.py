@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from autodiff_cli.cli.fixing import edits_of, proposed
+from autodiff_cli.cli.fixing import applied, edits_of, proposed
 from autodiff_cli.session import run
 from autodiff_cli.source import Source
 from tests.cli.test_wrong_programs import ADVICE, SLIPS
 from tests.helped import better, names_code
+from tests.ops.test_table import ERRORS
 from tests.oracles import error_samples
 from tests.said import compare
+from tests.table import PROJECTIONS, Case, arrays_of, bind, each_op
 from tests.together import together
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -29,7 +31,7 @@ WRONG += [*ADVICE, *SLIPS]
 IN_WORDS = (
     "indent the lines", "write `x, y` or", "the first time, or", "write `and`", "write `i += 1`",
     "`a if condition else b`", "begin a new line", "did you mean 'steps'", "call it on a value",
-    "write `@staticmethod", "write `not x`",
+    "write `@staticmethod", "write `not x`", "reduce it first",
 )  # fmt: skip
 
 
@@ -48,6 +50,36 @@ def test_every_help_that_is_code_helps(text: str, request: pytest.FixtureRequest
         compare(request, [f"{proposed(report, source, run)} of {edits}"])
     helps = [help for one in told if names_code(one) for help in one.helps]
     assert not helps or better(text) or any(w in help for w in IN_WORDS for help in helps), helps
+
+
+class Written(str):
+    """A name in a program."""
+
+    __repr__ = str.__str__
+
+
+@each_op(ERRORS)
+def test_the_help_about_bad_arguments_helps(case: Case) -> None:
+    arrays = arrays_of(case)
+    names = {place: Written(f"x{i}") for i, place in enumerate(arrays)}
+    lines = [
+        f"{name} = tensor({arrays[place].tolist()}, dtype=torch.{arrays[place].dtype})"
+        for place, name in names.items()
+    ]
+    args, kwargs = bind(case, names, {key: lambda name: name for key in PROJECTIONS})
+    given = ", ".join([*map(repr, args), *(f"{name}={value!r}" for name, value in kwargs.items())])
+    text = "\n".join([*lines, f"result = {case.op.key}({given})\n"])
+    source = Source(text, "wrong.expr")
+    error = run(source).error
+    if error is None or error.code != case.sample.code or not names_code(error.diagnostic):
+        return  # private, or of a node that no program makes
+    if better(text, "wrong.expr") or any(w in error.helps[0] for w in IN_WORDS):
+        return
+    # What is given is wrong in two ways, and the help takes away one.
+    typed = [
+        run(Source(applied(text, [e]), "wrong.expr")) for e in edits_of(error.diagnostic, source)
+    ]
+    assert any(report.error is None or report.error.helps != error.helps for report in typed), text
 
 
 def test_a_help_that_does_not_help_is_seen() -> None:

@@ -66,7 +66,8 @@ def found_here(
             return _results(case, leaves, args, kwargs)
     except AutodiffError as error:
         if words is not None:
-            words.setdefault(error.which or error.message, f"{variation.label}: {told(error)}")
+            said = error.which + "".join(error.diagnostic.notes)
+            words.setdefault(said or error.message, f"{variation.label}: {told(error)}")
         return [error.which or error.code, *[cls.name for cls in kinds(error)]]
     finally:
         STATE.reset()

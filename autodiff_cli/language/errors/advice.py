@@ -32,9 +32,7 @@ from .operand_labels import gives_nothing, raised, remade
 
 LONGEST = 50
 _FITS = BindError("")
-_FLOATS = tuple(f"E307 {which}" for which in (
-    "loss-needs-floats", "needs-floats-not", "works-floating-point-numbers-2",
-))  # fmt: skip
+_CONVERTED = re.compile(r"`(\w*)(\.(?:to|long|float)\([\w.]*\))`")
 _PROBABILITIES = "E307 cross_entropy-targets-shape-scores"
 # What an optimizer is not made of.
 _NO_PARAMETERS = ("E205 optimizer-takes-list-parameters", "E208 optimizer-takes-tensors")
@@ -74,7 +72,14 @@ def _own_words(
         return f"write `{text[:-1]}{'' if text.endswith('()') else ', '}dim=-1)`"
     if which == "E307 needs-floating-point-numbers":
         return _as_float(tree, name, text)
-    if code in ("E306", "E307", "E308") and (fits := _fitting(error, tree, args)):
+    named = [
+        (syntax.operand(part), value)
+        for part, value in zip(tree.args, args, strict=False)
+        if isinstance(value, Tensor)
+    ]
+    if code in ("E306", "E307") and (fits := _converted(error, [*named, (name, first)])):
+        return fits
+    if code in ("E307", "E308") and (fits := _fitting(error, named)):
         return fits
     if code == "E301":
         if tree.func.span.text.endswith("linear"):
@@ -89,7 +94,7 @@ def _own_words(
     if which == "E308 last-dims" and len(facts["shape"]) == 1 and facts["input"].shape:
         return remade(tree, facts["shape"][0], facts["input"].shape[-1])
     if which == "E308 input-cannot-use-weight" and facts["groups"] == 1:
-        return _channels(facts["wanted"], facts["channels"], tree, args)
+        return _channels(facts["wanted"], facts["channels"], tree, args[:1])
     if which == "E308 batch_norm-training-needs-more" and owner is None:
         layer = tree.func.span.text
         first = "" if layer.endswith(")") else "first "
@@ -280,13 +285,22 @@ def _floating(tree: syntax.Call, args: list[Any], name: str, text: str) -> str:
     return ""
 
 
-def _fitting(error: AutodiffError, tree: syntax.Call, args: list[Any]) -> str:
+def _converted(error: AutodiffError, tensors: list[tuple[str, Any]]) -> str:
+    """The operand that the help would convert, as the program writes it: first the function of the
+    library that was called, then who called that."""
+    said = _CONVERTED.search("".join(error.diagnostic.helps))
+    if said is None:
+        return ""
+    wrong = error.facts.get("converted", error.facts.get(said[1] or "x"))
+    error.facts = {**error.facts, "converted": wrong}
+    for name, value in tensors:
+        if isinstance(value, Tensor) and value.node is wrong:
+            return f"write `{name}{said[2]}` for `{name}`"
+    return ""
+
+
+def _fitting(error: AutodiffError, given: list[tuple[str, Tensor]]) -> str:
     """The operand of a loss in the dtype or shape that it needs."""
-    given = [
-        (syntax.operand(part), value)
-        for part, value in zip(tree.args, args, strict=False)
-        if isinstance(value, Tensor)
-    ]
     which, facts = error.which, error.facts
     for name, value in given:
         shape = value.shape
@@ -302,21 +316,16 @@ def _fitting(error: AutodiffError, tree: syntax.Call, args: list[Any]) -> str:
             return f"write `{name}.unsqueeze(0)` for `{name}`: a batch of one"
     if which == "E308 needs-input-dims-weight":
         return _images(error, given)
-    if which.startswith(("E307 linear-needs-input", "E307 conv-dtypes")):
-        wanted = error.facts["weight"].dtype
-        for name, value in given:
-            if value.dtype is error.facts["input"].dtype is not wanted:
-                return f"write `{name}.to(torch.{wanted.name})` for `{name}`"
     if which == _PROBABILITIES and given and given[0][1].node.op.name == "argmax":
         span = given[0][1].node.span
         scores = re.sub(r"\.argmax\([^()]*\)$", "", span.text if span else "")
         return f"class numbers have no slope: give the scores, `{scores}` for `{given[0][0]}`"
-    floats = which in (*_FLOATS, _PROBABILITIES)
-    if floats or which.endswith(("class-numbers", "class-numbers-int64", "integer-index")):
+    if which == "E308 matmul-needs-tensors-least" and len(given) == 2:
+        return f"write `{given[0][0]} * {given[1][0]}` to multiply by a number"
+    if which == _PROBABILITIES:
         for name, value in given:
-            if value.dtype.kind == "f" if not floats else value.dtype.kind != "f":
-                last = name if floats or which.endswith("index") else given[-1][0]
-                return f"write `{last}.{'float' if floats else 'long'}()` for `{last}`"
+            if value.dtype.kind != "f":
+                return f"write `{name}.float()` for `{name}`"
     want: Shape = error.facts["want"] if which.startswith("E308 class-targets") else ()
     if len(want) == 1 and given and given[-1][1].node.numel == want[0] == given[-1][1].shape[0]:
         return f"write `{given[-1][0]}.flatten()` for `{given[-1][0]}`"

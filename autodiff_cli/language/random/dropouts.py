@@ -35,7 +35,7 @@ def _noisy(name: str, input: Any, p: Any, training: Any, inplace: Any, noise: No
     if not flag("training", training) or chance == 0 or tensor.node.numel == 0:
         return tensor
     if not is_float(tensor.dtype):
-        raise fault("E307 works-floating-point-numbers-2", name=name, tensor=tensor)
+        raise fault("E307 works-floating-point-numbers-2", name=name, x=tensor)
     write = truth(inplace)
     if write:
         tensor.check_writable()

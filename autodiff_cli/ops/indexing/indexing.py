@@ -365,7 +365,7 @@ def take(input: Tensor, index: Mask):
 def take_along_dim(input: Tensor, indices: Mask, dim: Dim | None = None):
     """`gather` with broadcasting of tensor and indices; without a dim of the tensor as one row."""
     if indices.dtype.kind not in "iu":
-        raise fault("E306 take_along_dim-needs-integer-index", indices)
+        raise fault("E306 needs-integer-index", "take_along_dim", indices)
     if dim is None:
         return F.gather(F.reshape(input, (-1,)), 0, F.reshape(indices, (-1,)))
     size = input.shape[dim] if input.shape else 1
@@ -463,7 +463,7 @@ def _embedding_shape(weight, input, padding_idx, scale_grad_by_freq, sparse):
     if weight.ndim != 2:
         raise fault("E302 embedding-needs-matrix-weights", weight)
     if input.dtype.kind != "i":
-        raise fault("E306 embedding-needs-integer-index", input.dtype.name)
+        raise fault("E306 needs-integer-index", "embedding", input)
     check_indices("embedding", input, 0, weight.shape[0])
     return (*input.shape, weight.shape[1]), weight.dtype
 

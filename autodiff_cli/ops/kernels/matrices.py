@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import AutodiffError, fail, fault
+from ...errors import AutodiffError, fault
 from ...graph.dtypes import INT32, SCALAR_NAMES, SCALAR_TYPES, is_float
 from ...graph.node import Node
 from ...graph.op import CONSTANT, known, value_of
@@ -84,17 +84,15 @@ def _words(name: str, nodes: tuple[Node, ...]) -> str:
 
 def require_same_dtype(name: str, *nodes: Node) -> np.dtype:
     """The one dtype of all operands; E307 when they differ."""
-    first = nodes[0].dtype
+    first = nodes[0]
     for node in nodes[1:]:
-        if node.dtype != first:
-            wanted = first if is_float(first) else node.dtype
-            raise fail(
-                "E307",
-                f"`{name}` needs operands of one dtype, got {first.name} and {node.dtype.name}",
-                help=f"convert the other: `.to(torch.{wanted.name})`",
-                notes=(f"PyTorch: {_words(name, nodes)}",),
+        if node.dtype != first.dtype:
+            kept, other = (first, node) if is_float(first.dtype) else (node, first)
+            error = fault(
+                "E307 needs-operands-dtype", name, first, node, wanted=kept.dtype, converted=other
             )
-    return first
+            raise error.amend(notes=(f"PyTorch: {_words(name, nodes)}",))
+    return first.dtype
 
 
 def require_numbers(name: str, *nodes: Node) -> np.dtype:

@@ -109,12 +109,12 @@ def require_some_float(name: str, *inputs: Node) -> None:
         require_float(name, inputs[0])
 
 
-def refuse_bools(name: str, *inputs: Node, help: str = "write `x.to(torch.int64)`") -> None:
+def refuse_bools(name: str, *inputs: Node, help: str = "convert: `.to(torch.int64)`") -> None:
     """E307 when all operands are bools."""
     for x in inputs:
         if x.dtype.kind != "b":
             return
-    raise fault("E307 does-not-work-bools", name, help)
+    raise fault("E307 does-not-work-bools", name, help, x=inputs[0])
 
 
 def whole_factor(name: str, factor: bool | int | float, *inputs: Node) -> None:

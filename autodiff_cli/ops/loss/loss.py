@@ -98,7 +98,8 @@ def l1_loss(input: Tensor, target: Tensor, reduction: Word = "mean", weight: Ten
 def mse_loss(input: Tensor, target: Tensor, reduction: Word = "mean"):
     """Squared differences."""
     difference = _difference(input, target)
-    _floating("mse_loss", difference)
+    if target.dtype.kind != "f":
+        _floating("mse_loss", input)
     return reduced(difference * difference, reduction)
 
 
@@ -155,7 +156,8 @@ def smooth_l1_loss(input: Tensor, target: Tensor, reduction: Word = "mean", beta
 def smooth_l1_loss_curved(input: Tensor, target: Tensor, *, reduction: Word, beta: float):
     """Squared differences below `beta`, absolute beyond."""
     difference = _difference(input, target)
-    _floating("smooth_l1_loss", difference)
+    if target.dtype.kind != "f":
+        _floating("smooth_l1_loss", input)
     return reduced(F.huber(difference, beta), reduction)
 
 
@@ -415,6 +417,6 @@ def binary_cross_entropy_with_logits(
         raise fault(
             "E307 works-floating-point-numbers-2",
             name="binary_cross_entropy_with_logits",
-            tensor=target,
+            x=target,
         )
     return reduced(loss if weight is None else loss * weight, reduction)

@@ -302,7 +302,7 @@ def ldexp(input: Tensor, other: Tensor):
 def _same_kind(name, first, *others):
     for x in others:
         if x.dtype != first.dtype and not x.weak:
-            raise fault("E307 needs-operands-dtype", name, first, x)
+            raise fault("E307 needs-operands-dtype", name, first, x, wanted=first.dtype)
 
 
 @composite(
