@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -22,6 +22,7 @@ WORD, LINE, WHOLE = 300, 2000, 100_000
 _CHUNKS = re.compile(r"\s*(?:`[^`]+`|\S)+")  # a word with what stands before it; code is one word
 _GAPS = re.compile(r"(?<=\S) {2,}(?=\S)")
 _WORDS = re.compile(r"\s*\S+")
+_CALLS = re.compile(r"\s*\S+?(?:[(\[]+|(?=\.[^\W\d])|(?=\s|$))")  # up to a bracket or a dot
 _CODES = re.compile(r"\x1b(?!\[[0-9;]*m)|[\0-\7\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
 
 # Stand-ins for what an output encoding lacks; each keeps the width of what it replaces,
@@ -117,21 +118,29 @@ def clip_inside(text: str, width: int, ellipsis: str = "…") -> str:
     return clip(text, width - text_width(end), ellipsis) + end
 
 
-def broken(text: str, width: int) -> list[str]:
+def broken(text: str, width: int, code: bool = False) -> list[str]:
     """A line as lines of `width` cells, broken between words, and within `code` or a word only
-    where one is longer than that (a word is then left as it is)."""
+    where one is longer than that (a word is then left as it is; one of a text that is `code` goes
+    on behind a bracket, or before a dot)."""
     if text_width(text) <= width:
         return [text]
     lines, line = [], ""
-    for chunk in _CHUNKS.findall(text):
-        fits = text_width(chunk.lstrip()) <= width
-        for piece in [chunk] if fits else _WORDS.findall(chunk):
-            if line and text_width(line) + text_width(piece) > width:
-                lines.append(line)
-                line = piece.lstrip()
-            else:
-                line += piece
+    for piece in _pieces(text, width, (_CHUNKS, _WORDS, _CALLS)[: 2 + code]):
+        if line and text_width(line) + text_width(piece) > width:
+            lines.append(line)
+            line = piece.lstrip()
+        else:
+            line += piece
     return [*lines, line]
+
+
+def _pieces(text: str, width: int, kinds: tuple[re.Pattern[str], ...]) -> Iterator[str]:
+    """The pieces of the first kind; of those that are too wide the ones of the next."""
+    for piece in kinds[0].findall(text):
+        if len(kinds) > 1 and text_width(piece.lstrip()) > width:
+            yield from _pieces(piece, width, kinds[1:])
+        else:
+            yield piece
 
 
 def prose(lead: str, text: str, width: int | None = None) -> list[str]:

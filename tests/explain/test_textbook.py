@@ -16,6 +16,8 @@ from matplotlib.mathtext import MathTextParser
 from autodiff_cli.explain import derive as module
 from autodiff_cli.explain.derive import Derived, derive_source
 from autodiff_cli.explain.model import Request
+from autodiff_cli.render.explanations import derive as shown
+from autodiff_cli.render.text import text_width
 from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
 from autodiff_cli.symbolic.derivation import Formula
@@ -94,6 +96,15 @@ def cost_of(text: str) -> int:
     return len(OPERATORS.findall(re.sub(r"(^|[(\[,*]\s*)-(?=\d)", r"\1", text)))
 
 
+def fits(found: Derived) -> bool:
+    """Whether no line is wider than a terminal is."""
+    return all(
+        text_width(line) <= width
+        for width in (120, 80, 44)
+        for line in shown.lines(found, width=width).splitlines()
+    )
+
+
 def derived(text: str, wrt: str, order: int = 1, steps: bool = False) -> Derived:
     request = Request(wrt=tuple(wrt.split(",")))
     return derive_source(Source(text, "test.expr"), Options(), request, order=order, steps=steps)
@@ -108,6 +119,7 @@ def shortest(program: str, wrt: str, formula: str, order: int, said: bool) -> No
         assert d.steps[0][0].startswith("d(") and not d.steps[0][1]
         assert all(step.rule for step in d.steps[1:])
         assert not re.search(r"\bd\(", d.steps[-1][0]) and f"d{wrt}" in d.steps[-1][0]
+        assert fits(found)
     lines = "".join(f"{name} = {part}\n" for name, part, _ in d.lets)
     *parts, rest = formula.split("; ")
     named = "".join(f"{part}\n" for part in parts)

@@ -11,41 +11,71 @@ from ..plain import BOLD, DIM, RESET
 from ..text import WHOLE, broken, dumped, identifier, printable, text_width
 
 SCHEMA = "autodiff.derive/1"
+WIDTH = 100  # cells of a page that is no terminal
+GAP = 3  # cells between a line and the rule beside it
 
 
 def lines(found: Derived, *, color: bool = False, width: int | None = None) -> str:
     """`d loss / d A = 2 * A + B`, one a line; long ones go on below themselves in a terminal of
-    `width` cells."""
+    `width` cells. The rule that made a line of a derivation stands beside it where there is
+    room."""
+    dim, end = (DIM, RESET) if color else ("", "")
 
-    def put(text: str, margin: int) -> str:
+    def put(start: str, text: str) -> list[str]:
+        """A text behind its start, or below it where there is too little room."""
         text = printable(text, WHOLE)
-        if width is None:
-            return text
-        return f"\n{' ' * margin}".join(broken(text, max(width - margin, 20)))
+        own = text_width(start)
+        if width is None or own + text_width(text) <= width:
+            return [start + text]
+        indent = len(start) - len(start.lstrip()) + 4
+        for margin in [own] * (own <= width // 2) + [min(indent, width // 2), 4]:
+            rows = [" " * margin + row for row in broken(text, width - margin, code=True)]
+            if max(map(text_width, rows)) <= width:
+                break
+        if margin == own:
+            return [start + rows[0].lstrip(), *rows[1:]]
+        return [*broken(start.rstrip(), width), *rows]
 
-    shown = []
+    shown: list[str] = []
     for d in found.derivatives:
-        head = _head(found, d.wrt)
-        note = "" if d.verified else "   (not verified)"
-        margin = text_width(head) + 3
-        text = put(d.text, margin)
-        for at, (line, rule, lets) in enumerate(d.steps):
-            start = f"d({printable(found.of)})" if at == 0 else ""
-            shown.append(f"{start:>{margin - 3}} = {put(line, margin)}\n")
-            if rule:
-                dim, end = (DIM, RESET) if color else ("", "")
-                shown.append(f"{' ' * margin}  {dim}{put(rule, margin + 2)}{end}\n")
+        head, of = _head(found, d.wrt), f"d({printable(found.of)})"
+        margin = text_width(head)
+        if width is not None and margin + 3 > width // 2:
+            margin = min(text_width(of), width // 2 - 3)
+        steps = [
+            (put(f"{'' if at else of:>{margin}} = ", line), printable(rule, WHOLE), lets)
+            for at, (line, rule, lets) in enumerate(d.steps)
+        ]
+        sizes = [(text_width(rows[-1]), text_width(rule)) for rows, rule, _ in steps if rule]
+        column = _column(sizes, width or WIDTH)
+        for rows, rule, lets in steps:
+            space = column - text_width(rows[-1])
+            if rule and space >= GAP and column + text_width(rule) <= (width or WIDTH):
+                rows[-1] += f"{' ' * space}{dim}{rule}{end}"
+            elif rule:
+                rows += [f"{dim}{row}{end}" for row in put(" " * (margin + 5), rule)]
             for name, part in lets:
-                start = f"{' ' * margin}  let {name} = "
-                shown.append(f"{start}{put(part, text_width(start))}\n")
+                rows += put(f"{' ' * (margin + 3)}  let {name} = ", part)
+            shown += rows
+        rows = put(f"{head} = ", d.text)
         if color:
-            head = f"{BOLD}{head}{RESET}"
-            note = f"{DIM}{note}{RESET}" if note else ""
-        shown.append(f"{head} = {text}{note}\n")
+            rows[0] = rows[0].replace(head, f"{BOLD}{head}{RESET}", 1)
+        if not d.verified:
+            rows[-1] += f"   {dim}(not verified){end}"
         for at, (name, part, _) in enumerate(d.lets):
-            start = f"{'where' if at == 0 else 'and':>{margin - 1}} {name} = "
-            shown.append(f"{start}{put(part, text_width(start))}\n")
-    return "".join(shown)
+            rows += put(f"{'and' if at else 'where':>{margin + 2}} {name} = ", part)
+        shown += rows
+    return "".join(f"{row}\n" for row in shown)
+
+
+def _column(sizes: list[tuple[int, int]], width: int) -> int:
+    """Where rules stand so that most of them have room beside their lines; `sizes` of both."""
+    columns = sorted({line + GAP for line, _ in sizes})
+    return max(
+        columns,
+        key=lambda at: sum(line + GAP <= at <= width - rule for line, rule in sizes),
+        default=0,
+    )
 
 
 def _head(found: Derived, wrt: str) -> str:
