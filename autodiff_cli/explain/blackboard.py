@@ -31,7 +31,17 @@ from ..symbolic.differentials import (
 from ..symbolic.reading import Reader
 from ..symbolic.slopes import Slopes
 from ..symbolic.terms import NoFormula, Sum
-from ..symbolic.writing.expression import NO_MASKS, Call, Expression, Infix, Masks, Name, text
+from ..symbolic.writing.expression import (
+    NO_MASKS,
+    Call,
+    Expression,
+    Infix,
+    Masks,
+    Name,
+    Number,
+    filled,
+    text,
+)
 from ..symbolic.writing.lets import mapped, parts, uses_of
 from ..symbolic.writing.matrix_form import Printer, printed
 
@@ -241,7 +251,9 @@ class _Steps:
                 slope = algebra.of_atom(algebra.atom("name", name, (), node.shape))
             front.append((slope, node))
             products.append(changes.get(node, self.rules.change))
-            product = Infix("mul", shown, products[-1])
+            product = products[-1]
+            if shown not in (Number(1), filled(1, node.shape)):
+                product = Infix("mul", shown, product)
             parts.append(Call("sum", (product,)) if node.ndim else product)
         if not parts:
             raise NoFormula

@@ -30,7 +30,7 @@ from ..language.program.variables import Variable
 from ..source import Source
 from ..symbolic.derivation import Formula, Formulas, spellings
 from ..symbolic.terms import NoFormula
-from ..symbolic.writing.expression import Call, Expression, Infix, Masks, Name, text
+from ..symbolic.writing.expression import Call, Expression, Infix, Masks, Name, Number, text
 from ..symbolic.writing.latex import latex, name
 from ..symbolic.writing.lets import mapped
 from ..transform.stable import Stable, overflows
@@ -350,6 +350,7 @@ class _Context:
         total = constant((value_of(gradient) * value_of(direction)).sum())
         found = []
         lets: tuple[tuple[str, Expression], ...] = ()
+        before: list[Node] = []
         for line in lines:
             lets += line.lets
             places = {**self.values, **self.ends, direction: change}
@@ -360,9 +361,13 @@ class _Context:
                 places.setdefault(tangent, f"{change} {at}")
             changes = {p: Name(places[t]) for p, t in zip(line.changes, tangents, strict=True)}
             if not agrees(Formula(mapped(line.shown, changes.get), lets, 0), total, places):
-                raise self._none(None, gradient, shown)
+                opened = [node for node in before if node not in line.changes.values()]
+                raise self._none(opened[0] if opened else None, gradient, shown)
+            before = [*line.changes.values()]
             found.append(_step(line.shown, line.rules, line.lets))
-        whole = Infix("mul", formula.shown, Name(change))
+        whole: Expression = Name(change)
+        if formula.shown != Number(1):
+            whole = Infix("mul", formula.shown, whole)
         last = Call("sum", (whole,)) if gradient.ndim else whole
         rule = collected([Name(change)])
         if lines[-1].rules == (rule,):  # by names of what is in between

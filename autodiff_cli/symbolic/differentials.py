@@ -9,13 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from ..autograd.forward import Linearized
+from ..checks.deadline import go_on_after
+from ..errors import AutodiffError
 from ..graph.dtypes import is_float
 from ..graph.kinds import Kind
 from ..graph.node import Node
-from ..graph.op import constant
+from ..graph.op import constant, results_of
 from ..graph.walk import bottom_up
 from .algebra import Algebra
 from .atoms.places import result_of
+from .derivation import spellings
 from .reading import READERS, Reader, is_function
 from .slopes import Slopes
 from .terms import OPERAND, NoFormula
@@ -54,6 +58,7 @@ CONSTANT_FACTOR, REST = "a constant factor stays", "the rest is constant"
 SUM_RULE, MOVED, TRANSPOSED = "sum rule", "elements only move", "d(u.T) = d(u).T"
 MATRICES = ("matmul", "mm", "mv", "bmm", "dot")
 MARK = "\0"
+LONGEST_RULE = 60  # characters of a rule that is said
 
 
 Made = tuple[Expression, str]
@@ -157,9 +162,41 @@ class Rules:
     # -- rules ------------------------------------------------------------------------------------
 
     def rule(self, node: Node) -> Made:
-        key = node.op.key
+        """The change of a node, and what says so; where that is no rule of a textbook it is the one
+        of the op itself."""
         if not self.depends(node):
             return self._still(node), REST
+        try:
+            return self._said(node)
+        except NoFormula:
+            return self._linearized(node)
+
+    def _linearized(self, node: Node) -> Made:
+        """What the op's own rule makes of changes of its operands."""
+        call = node.args[0] if node.op.key == "output" else node
+        moving = [x for x in dict.fromkeys(call.inputs) if self.depends(x)]
+        changes = [constant(np.full(x.shape, 0.5, x.dtype)) for x in moving]
+        try:
+            (tangent,) = Linearized([node], moving).along(list(changes))
+        except AutodiffError as error:
+            go_on_after(error)
+            raise NoFormula(node) from None
+        marks = {x: f"{MARK}{i}" for i, x in enumerate(dict.fromkeys(call.inputs))}
+        results = {x: self.names[x] for x in results_of(call) if x in self.names}
+        moved = {change: f"{MARK}d{marks[x]}" for x, change in zip(moving, changes, strict=True)}
+        ways = spellings(tangent, {**results, **marks, **moved})
+        found = min(reversed(ways), key=lambda way: way.cost)  # op by op where that is as short
+        parts = {mark: self.of(x) for x, mark in marks.items()}
+        parts |= {f"{MARK}d{marks[x]}": self.d(x) for x in moving}
+        letters = dict(zip(marks.values(), ("u", "v", "s", "t"), strict=False))
+        letters |= {f"{MARK}d{mark}": f"d{letter}" for mark, letter in letters.items()}
+        rule = text(given(found.shown, {m: Name(x) for m, x in letters.items()}), 0, True)
+        name = _called(call)
+        rule = f"d {name}(u) = {rule}" if len(rule) <= LONGEST_RULE else f"the derivative of {name}"
+        return given(found.shown, parts), rule
+
+    def _said(self, node: Node) -> Made:
+        key = node.op.key
         if key in ("add", "sub"):
             return self._added(node)
         if key == "neg":
@@ -471,7 +508,11 @@ def tidied(shown: Any) -> Any:
         return shown
     shown = shown._make(map(tidied, shown))
     match shown:
-        case Infix("mul", Number(1), inner) | Negative(Negative(inner)):
+        case (
+            Infix("mul", Number(1), inner)
+            | Negative(Negative(inner))
+            | Transposed(Transposed(inner))
+        ):
             return inner
         case Call(function, (inner,), (("dim", dim), *rest)) if function in (*LINEAR, *ALONG):
             return Call(function, (inner, Name(dim)), tuple(rest))

@@ -29,7 +29,7 @@ from .atoms.places import PLACES, counts, result_of, rows_by
 from .atoms.windows import WINDOWS
 from .shorter import opened, softened
 from .terms import OPERAND, At, Label, NoFormula, Sum, function, is_summed, number_of
-from .writing.expression import NO_MASKS, Masks, is_logdet, listed, mask_of, written
+from .writing.expression import NO_MASKS, Masks, is_logdet, listed, mask_of, numbered, written
 
 MOST_NODES = 400
 LONE = ("logsumexp", "kthvalue")  # what is of one axis even where there is no other
@@ -263,11 +263,9 @@ class Reader:
             raise NoFormula(node)
         return self.algebra.of_atom(self.algebra.atom("delta", None, (), node.shape))
 
-    def counted(self, node: Node, start: Any, end: Any, step: Any, *_: Any) -> Sum:
-        """Numbers in order, as the call that makes them."""
-        ends = (start, end, step) if step != 1 else (start, end) if start else (end,)
-        shown = f"arange({', '.join(map(str, ends))})"
-        return self.algebra.of_atom(self.algebra.atom("name", shown, (), node.shape))
+    def counted(self, node: Node, *args: Any) -> Sum:
+        name = self.algebra.atom("name", numbered(*args), (), node.shape)
+        return self.algebra.of_atom(name)
 
     def order(self, node: Node, inner: Node, dim: int, descending: bool, *_: Any) -> Sum:
         """The places of the elements when they are sorted."""

@@ -12,6 +12,7 @@ from autodiff_cli.explain.model import Request
 from autodiff_cli.session import Options
 from autodiff_cli.source import Source
 from autodiff_cli.symbolic.differentials import Rules
+from autodiff_cli.symbolic.terms import NoFormula
 from autodiff_cli.symbolic.writing.expression import Infix
 
 from .test_textbook import DATA, fits
@@ -23,11 +24,31 @@ def steps(loss: str, wrt: str) -> Derived:
 
 
 @pytest.mark.parametrize(
-    ("wrt", "loss"), [("A", "sum(linalg.eigvalsh(A + A.T)**2)"), ("A", "sum(linalg.qr(A)[1]**2)")]
-)
-def test_what_has_no_rule_is_refused(wrt: str, loss: str) -> None:
+    ("wrt", "loss", "rule"),
+    [
+        ("A", "sum(linalg.svdvals(A))", "the derivative of svd"),
+        ("A", "linalg.norm(A @ B, 'nuc')", "the derivative of svd"),
+        ("A", "sum(linalg.eigvalsh(A + A.T)**2)",
+         "d eigvalsh(u) = sum(du @ linalg.eigh(u)[1] * linalg.eigh(u)[1], 0)"),
+        ("A", "sum(linalg.pinv(A))", "the derivative of pinv"),
+        ("A", "sum(linalg.qr(A)[1]**2)", "the derivative of qr"),
+        ("x", "sum(nan_to_num(x)**2)", "d nan_to_num(u) = where(isfinite(u), du, 0)"),
+    ],
+)  # fmt: skip
+def test_rules_of_ops_themselves(wrt: str, loss: str, rule: str) -> None:
+    """What no textbook has a rule for changes as the op's own rule says."""
     found = steps(loss, wrt)
+    assert found.error is None and rule in [step.rule for step in found.derivatives[0].steps]
+
+
+def test_what_cannot_be_said_is_refused_where_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(self: Any, node: Any) -> Any:
+        raise NoFormula(node)
+
+    monkeypatch.setattr(Rules, "_linearized", fails)
+    found = steps("sum(linalg.pinv(A @ B))", "A")
     assert found.error is not None and found.error.code == "E404"
+    assert "`linalg.pinv(A @ B)`" in found.error.diagnostic.message
 
 
 @pytest.mark.parametrize(
@@ -45,6 +66,15 @@ def test_what_has_no_rule_is_refused(wrt: str, loss: str) -> None:
             ("trace(inv(A) @ dA)", "d logdet(M) = trace(inv(M) @ dM)"),
             ("sum(inv(A).T * dA)", "what multiplies dA, collected"),
         ]),
+        ("log_softmax(Q, 1)[arange(4), k].mean()", "Q", [
+            ("d(mean(log_softmax(Q, 1)[arange(4), k]))", ""),
+            ("mean(d(log_softmax(Q, 1)[arange(4), k]))", "d of mean is mean of d"),
+            ("mean(d(log_softmax(Q, 1))[arange(4), k])", "elements only move"),
+            ("mean((dQ - sum(softmax(Q, 1) * dQ, 1, keepdim=True))[arange(4), k])",
+             "d log_softmax(z) = dz - sum(softmax(z) * dz)"),
+            ("sum(0.25 * (one_hot(k, 2) - softmax(Q, 1)) * dQ)", "what multiplies dQ, collected"),
+        ]),
+        ("b + 2", "b", [("d(b + 2)", ""), ("db", "the rest is constant")]),
         ("x @ x / sum(x)", "x", [
             ("d(x @ x / sum(x))", ""),
             ("(d(x @ x) * sum(x) - x @ x * d(sum(x))) / sum(x)**2", "quotient rule"),
@@ -138,8 +168,9 @@ def test_a_line_that_is_not_equal_is_not_shown(monkeypatch: pytest.MonkeyPatch) 
         return Infix("mul", shown, shown), name
 
     monkeypatch.setattr(Rules, "_power", wrong)
-    found = steps("sum(x**3)", "x")
+    found = steps("sum(sin(x)**3)", "x")
     assert found.error is not None and found.error.code == "E404"
+    assert "`sin(x)**3`" in found.error.diagnostic.message
 
 
 def test_the_command(cli: Any) -> None:

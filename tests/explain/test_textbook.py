@@ -148,7 +148,7 @@ def test_beside_a_textbook(order: str, wrt: str, loss: str, formula: str) -> Non
 )
 def test_problems_of_other_fields(name: str, program: str, wrt: str, formula: str) -> None:
     """Control, geometry, statistics, inference, learning: the formulas were written first."""
-    shortest(program, wrt, formula, 1, False)
+    shortest(program, wrt, formula, 1, True)
 
 
 @pytest.mark.parametrize(

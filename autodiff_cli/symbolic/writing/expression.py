@@ -168,14 +168,19 @@ class _Builder:
         if mask is not None:
             where = self.build(mask, depth + 1)
             return indexed(self.build(node.args[0], depth + 1), ahead(node.args[1]), where)
-        if key == "index" and len(node.inputs) == 2:
-            inner, places = (self.build(part, depth + 1) for part in node.inputs)
-            return indexed(inner, ahead(node.args[1]), places)
+        if key == "index":
+            whole = Name(":")
+            places = [whole if p is None else self.build(p, depth + 1) for p in node.args[1]]
+            while places[-1:] == [whole]:
+                places.pop()
+            return Index(self.build(node.args[0], depth + 1), tuple(places))
         if key == "output" and node.args[1] == 0 and node.args[0].op.key in FIRST:
             parts = (self.build(inner, depth + 1) for inner in node.args[0].inputs)
             return Call(FIRST[node.args[0].op.key], tuple(parts))
         if key == "output":
             return Index(self.build(node.args[0], depth + 1), node.args[1])
+        if key == "number_range":
+            return Name(numbered(*node.args))
         if key == "filled" and node.args[1] in (0, 1):
             return filled(node.args[1], node.shape)
         if key in INFIX and len(node.inputs) == 2:
@@ -254,6 +259,12 @@ def filled(value: Any, shape: Shape) -> Call:
     return Call("ones" if value else "zeros", tuple(map(Number, shape)))
 
 
+def numbered(start: Any, end: Any, step: Any, *_: Any) -> str:
+    """Numbers in order, as the call that makes them."""
+    ends = (start, end, step) if step != 1 else (start, end) if start else (end,)
+    return f"arange({', '.join(map(str, ends))})"
+
+
 def call_of(node: Node, shown: Callable[[Node], Expression]) -> Call:
     """A node as the call that made it, or that stands for it in PyTorch where no program can make
     it; `shown` tells what its operands look like."""
@@ -323,6 +334,8 @@ def _place(node: Node) -> str:
 
 def seen_alike(node: Node) -> bool:
     """Whether a node is a view of another one as it is."""
+    if node.op.key == "permute":
+        return bool(tuple(node.args[1]) == tuple(range(node.ndim)))
     views = node.op.key in ("expand", "view", "reshape")
     return views and node.shape == node.inputs[0].shape
 
