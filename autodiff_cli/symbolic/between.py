@@ -102,7 +102,7 @@ class Pass(NamedTuple):
     gradients: dict[str, str]  # by name: with respect to what
     named: dict[Sum, str]
     end: Sum
-    slopes: list[tuple[Sum, Sum]]
+    slopes: list[tuple[Sum, Sum, frozenset[int]]]  # with the atoms of the second
 
 
 class Priced(NamedTuple):
@@ -135,6 +135,13 @@ class Chain:
         self.work = 0  # steps of the searches
         self.printers: dict[tuple[Sum, ...], Printer] = {}
         self.shown: dict[tuple[Sum, Printer], Expression | None] = {}
+        self.below = {
+            node: frozenset(walk([node], lambda n: () if n in ends else n.inputs)) - {node}
+            for node in self.names
+        }
+        self.meant: dict[tuple[Node, frozenset[Node]], Sum] = {}  # by what has a name below
+        self.slopes: dict[int, Slopes] = {}
+        self.pulled: dict[tuple[int, Sum, Sum], Sum] = {}
 
     def by(self, wrt: Node) -> Found:
         """The formula and its parts that have names. Raises NoFormula."""
@@ -191,8 +198,7 @@ class Chain:
         meanings: dict[Node, Sum] = {}
         named: dict[Sum, str] = {}
         for node in kept:
-            others = {n: name for n, name in names.items() if n is not node}
-            found = meanings[node] = Reader(algebra, others, self.masks).read(node)
+            found = meanings[node] = self._meaning(node, names)
             if names[node] not in self.taken:
                 lines[names[node]] = found, dict(named)
             if found.terms and found.terms[0][0]:
@@ -213,12 +219,29 @@ class Chain:
                 lines[name] = found, named
                 gradients[name] = names[node]
                 g = algebra.of_atom(algebra.atom("name", name, (), node.shape))
-                way.slopes.append((g, meanings[node]))
+                meaning = meanings[node]
+                way.slopes.append((g, meaning, algebra.inside(meaning)))
         return way
 
+    def _meaning(self, node: Node, names: Mapping[Node, str]) -> Sum:
+        """What a named value is made of, by the names of what it is made of."""
+        key = node, self.below[node].intersection(names)
+        if key not in self.meant:
+            others = {n: name for n, name in names.items() if n is not node}
+            self.meant[key] = Reader(self.algebra, others, self.masks).read(node)
+        return self.meant[key]
+
     def _slope(self, way: Pass, name: str, node: Node) -> Sum:
-        by = Slopes(self.algebra, self.algebra.atom("name", name, (), node.shape))
-        return self.algebra.added(by.of(way.end), *(by.pulled(g, sum_) for g, sum_ in way.slopes))
+        atom = self.algebra.atom("name", name, (), node.shape)
+        by = self.slopes.setdefault(atom, Slopes(self.algebra, atom))
+        found = [by.of(way.end)]
+        for g, sum_, inside in way.slopes:
+            if atom in inside:
+                key = atom, g, sum_
+                if key not in self.pulled:
+                    self.pulled[key] = by.pulled(g, sum_)
+                found.append(self.pulled[key])
+        return self.algebra.added(*found)
 
     def _lines(self, way: Pass, wrt: Node) -> dict[Line, Expression]:
         """The derivative, and the lines that it reads, in order."""
@@ -253,7 +276,8 @@ def shared(
     """With what is used once in its place, where that leaves lines short, and names for what is
     repeated."""
     uses = {name: Counter(uses_of(part)) for name, part in lines.items()}
-    while _shortened(lines, uses):
+    often = Counter(name for line in uses.values() for name in line.elements())
+    while _shortened(lines, uses, often):
         pass
     said = {name for name in lines if isinstance(name, str)}
     rest, more = with_lets(Listed(tuple(lines.values())), taken | said, len(lines))
@@ -273,18 +297,22 @@ def merged(lines: dict[Line, Expression], gradients: Mapping[str, str], taken: s
     return renamed(shown, chosen), [(chosen[name], renamed(part, chosen)) for name, part in lets]
 
 
-def _shortened(lines: dict[Line, Expression], uses: dict[Line, Counter[str]]) -> bool:
+def _shortened(
+    lines: dict[Line, Expression], uses: dict[Line, Counter[str]], often: Counter[str]
+) -> bool:
     """Whether a line went: one that nobody reads, or into the one place that does; `uses`: the
-    names in each."""
-    often = sum(uses.values(), Counter[str]())
+    names in each, `often`: in all."""
     for name, part in lines.items():
         if not isinstance(name, str) or often[name] > 1 or (often[name] and type(part) is Negative):
             continue  # its sign would stand within a product
         reader = next((line for line in lines if name in uses[line]), name)
         whole = as_one_product(with_name(lines[reader], name, part))
         if not often[name] or len(text(whole, 0, True)) <= LONGEST_LINE:
+            often.subtract(uses[reader])
             lines[reader], uses[reader] = whole, Counter(uses_of(whole))
-            del lines[name], uses[name]
+            often.update(uses[reader])
+            del lines[name]
+            often.subtract(uses.pop(name))
             return True
     return False
 

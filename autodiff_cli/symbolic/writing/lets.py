@@ -170,11 +170,11 @@ def renamed(shown: Any, names: Mapping[str, str]) -> Any:
 def mapped(shown: Any, change: Callable[[Any], Any]) -> Any:
     """With the parts, from the whole on, for which `change` gives something replaced by that."""
     if type(shown) is tuple:
-        return tuple(mapped(part, change) for part in shown)
+        return tuple([mapped(part, change) for part in shown])
     if type(shown) not in KINDS:
         return shown
     found = change(shown)
-    return shown._make(mapped(field, change) for field in shown) if found is None else found
+    return shown._make([mapped(field, change) for field in shown]) if found is None else found
 
 
 def mentioned(shown: Any) -> set[str]:

@@ -588,7 +588,10 @@ def of_names(
 ) -> Printer:
     """The one of a family that writes a sum with the names that may be in it."""
     inside = algebra.inside(sum_)
-    known = {part: name for part, name in named.items() if algebra.inside(part) <= inside}
+    known = {
+        part: name for part, name in named.items()
+        if all(factor.atom in inside for product, _ in part.terms for factor in product)
+    }  # fmt: skip
     key = tuple(known)
     if key not in family:
         family[key] = Printer(algebra, known, family)
