@@ -15,7 +15,7 @@ from ..errors import AutodiffError
 from ..graph.dtypes import is_float
 from ..graph.kinds import Kind
 from ..graph.node import Node
-from ..graph.op import constant, results_of
+from ..graph.op import constant, results_of, value_of
 from ..graph.walk import bottom_up
 from .algebra import Algebra
 from .atoms.places import result_of
@@ -208,7 +208,7 @@ class Rules:
         if key in MADE:
             name, keywords = called_as(node)
             return self.product(node, lambda a, b: Call(name, (a, b), keywords))
-        if key == "div":
+        if key in ("div", "number_quotient"):
             return self._quotient(node)
         if key == "pow" and not self.depends(node.inputs[-1]):
             return self._power(node)
@@ -318,7 +318,7 @@ class Rules:
             return None
         (dim,) = dims
         p = Call("softmax", (self.of(z), Number(dim)))
-        shown = along(Infix("mul", p, self.d(z)), dim, keepdim)
+        shown = along(Infix("mul", p, self.d(z)), dim, keepdim, not node.ndim)
         return shown, "d logsumexp(z) = sum(softmax(z) * dz)"
 
     def _norm(self, node: Node, x: Node, ord: Any = 2, dims: Any = None, *args: Any) -> Made | None:
@@ -408,21 +408,29 @@ class Rules:
         value = self.of(node)
         if dim is not None and not keepdim and inner.ndim > 1:
             value = Index(value, ":, " * (dim % inner.ndim) + "None")
-        there = Call("where", (Infix("eq", self.of(inner), value), self.d(inner), Number(0.0)))
-        name = _called(node.args[0] if node.op.key == "output" else node)
-        rule = f"d {name}(u) = du where u is {name}(u)"
-        return (Call("sum", (there,)) if dim is None else along(there, dim, keepdim)), rule
+        return self._where(node, inner, value, dim, keepdim)
 
     def _extreme(
         self, name: str, node: Node, inner: Node, dims: Any = None, keepdim: bool = False
     ) -> Made | None:
         axes = dims if isinstance(dims, tuple) else (dims,)
-        if len(axes) != 1 or axes[0] is None or not inner.ndim:
+        if len(axes) != 1 or not inner.ndim:
             return None
-        shown = self.of(inner)
-        found = Call(name, (shown, Number(axes[0])), (("keepdim", "True"),))
-        there = Call("where", (Infix("eq", shown, found), self.d(inner), Number(0.0)))
-        return along(there, axes[0], keepdim), f"d {name}(u) = du where u is {name}(u)"
+        found = self.of(node)
+        if axes[0] is not None and node.ndim:
+            parts = self.of(inner), Number(axes[0])
+            found = Call(name, parts, (("keepdim", "True"),))
+        return self._where(node, inner, found, axes[0], keepdim)
+
+    def _where(
+        self, node: Node, inner: Node, value: Expression, dim: int | None, keepdim: bool
+    ) -> Made:
+        """What changes as the only element that has a value."""
+        if not alone(inner, node, dim):
+            raise NoFormula(node)
+        there = Call("where", (Infix("eq", self.of(inner), value), self.d(inner), Number(0.0)))
+        name = _called(node.args[0] if node.op.key == "output" else node)
+        return along(there, dim, keepdim, not node.ndim), f"d {name}(u) = du where u is {name}(u)"
 
     def _cholesky(self, node: Node, matrix: Node, *args: Any) -> Made:
         factor = self.of(node)
@@ -522,8 +530,20 @@ def tidied(shown: Any) -> Any:
             return Infix("div", Number(1), inner)
         case Infix("mul", left, Call("rsqrt", arguments)):
             return Infix("div", left, Call("sqrt", arguments))
-        case Infix("mul" | "div" as key, Negative(inner), other):
+        case Call("linalg.vector_norm", (inner,), ()):
+            return Call("norm", (inner,))
+        case Infix("pow", Call("sqrt", (inner,)), Number(2)):
+            return inner
+        case Infix("mul" | "div" | "matmul" as key, Negative(inner), other):
             return Negative(tidied(Infix(key, inner, other)))
+        case Infix("matmul", left, Negative(inner)):
+            return Negative(Infix("matmul", left, inner))
+        case Infix("mul", Number(first), Number(second)):
+            return Number(first * second)
+        case Infix("mul", left, Number() as number):
+            return tidied(Infix("mul", number, left))
+        case Infix("mul", Number(first), Infix("mul" | "div" as key, Number(second), other)):
+            return tidied(Infix(key, Number(first * second), other))
         case Infix("mul", left, Call("ones", sizes)) if _covers(left, sizes):
             return left
         case Infix("mul", left, Negative(inner)):
@@ -575,5 +595,16 @@ def summed(parts: list[Expression]) -> Expression:
     return reduce(lambda one, other: Infix("add", one, other), parts)
 
 
-def along(inner: Expression, dim: int, keepdim: bool) -> Expression:
+def along(inner: Expression, dim: int | None, keepdim: bool, whole: bool = False) -> Expression:
+    """A sum along an axis; `whole`: there is no other."""
+    if dim is None or whole:
+        return Call("sum", (inner,))
     return Call("sum", (inner, Number(dim)), (("keepdim", "True"),) if keepdim else ())
+
+
+def alone(inner: Node, found: Node, dim: int | None = None) -> bool:
+    """Whether what was found among elements, or in each row along `dim`, is there once."""
+    values, chosen = value_of(inner), value_of(found)
+    if dim is not None and chosen.ndim < values.ndim:
+        chosen = np.expand_dims(chosen, dim)
+    return bool(((values == chosen).sum(dim) == 1).all())

@@ -183,6 +183,8 @@ class _Builder:
             return Name(numbered(*node.args))
         if key == "filled" and node.args[1] in (0, 1):
             return filled(node.args[1], node.shape)
+        if key == "number_quotient":
+            key = "div"
         if key in INFIX and len(node.inputs) == 2:
             left, right = node.inputs
             if key == "pow" and right.op is CONSTANT and not right.shape and right.value == 1:
