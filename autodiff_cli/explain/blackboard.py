@@ -73,10 +73,12 @@ class Known(NamedTuple):
 
 
 def derivation(
-    result: Node, variable: Node, known: Known, change: str, masks: Masks = NO_MASKS
-) -> list[Line]:
-    """The lines from `d(result)` to one in which only the change of the variable is left. Raises
-    NoFormula where an op has no rule that can be said."""
+    result: Node, variable: Node, known: Known, change: str, masks: Masks = NO_MASKS,
+    collects: bool = True,
+) -> list[Line]:  # fmt: skip
+    """The lines from `d(result)` to one in which only the change of the variable is left;
+    `collects`: what multiplies a change, on the way. Raises NoFormula where an op has no rule that
+    can be said."""
     steps = _Steps(result, variable, known, change, masks)
     if result is variable:
         return [Line(steps.rules.change, (), {})]
@@ -84,7 +86,7 @@ def derivation(
     lines = [Line(first, (), {first: result})]
     while lines[-1].changes:
         more = steps.further(lines[-1])
-        if len(lines) > 1 and steps.is_worth_collecting(lines[-1], more):
+        if collects and len(lines) > 1 and steps.is_worth_collecting(lines[-1], more):
             with suppress(NoFormula):
                 found = steps.collected(lines[-1])
                 if text(found.shown) != text(lines[-1].shown):

@@ -36,7 +36,7 @@ from ..symbolic.writing.lets import mapped
 from ..transform.stable import Stable, overflows
 from ..transform.torch_source import Made
 from ..transform.torch_source import Recording as Recorder
-from .blackboard import Known, collected, derivation
+from .blackboard import Known, Line, collected, derivation
 from .choosing import variables
 from .evaluated import agrees, built, close
 from .model import Request
@@ -332,8 +332,7 @@ class _Context:
     def steps(
         self, variable: Variable, gradient: Node, shown: str, formula: Formula
     ) -> tuple[Step, ...]:
-        """The derivation, line by line; each line has the value of the change that the gradient
-        means, for a change of the variable that was drawn."""
+        """The derivation, line by line."""
         result = self.seeds[0][0]
         change = next(
             x for x in (f"d{shown}", f"d({shown})") if x.isidentifier() or "(" in x
@@ -341,14 +340,41 @@ class _Context:
         )  # fmt: skip
         given = self._given(formula, gradient)
         known = Known(self.ends, self.values, given, dict(formula.lets), self.taken)
-        try:
-            lines = derivation(result, variable.node, known, change, self.masks)
-        except NoFormula as error:
-            raise self._none(error.node, result, shown) from None
+        for collects in (True, False):  # collected lines are a formula's, which may be others
+            try:
+                lines = derivation(result, variable.node, known, change, self.masks, collects)
+            except NoFormula as error:
+                raise self._none(error.node, result, shown) from None
+            wrong = self._refuted(lines, variable, gradient, change)
+            if wrong is None:
+                break
+        else:
+            raise self._none(wrong, gradient, shown)
+        found: list[Step] = []
+        for line in lines:
+            made = _step(line.shown, line.rules, line.lets)
+            if not found or made.lets or made.shown != found[-1].shown:
+                found.append(made)
+        whole: Expression = Name(change)
+        if formula.shown != Number(1):
+            whole = Infix("mul", formula.shown, whole)
+        last = Call("sum", (whole,)) if gradient.ndim else whole
+        rule = collected([Name(change)])
+        if lines[-1].rules == (rule,):  # by names of what is in between
+            rule = "what the names stand for"
+        made = _step(last, (rule,), ())
+        if made.shown != found[-1].shown:
+            found.append(made)
+        return tuple(found)
+
+    def _refuted(
+        self, lines: list[Line], variable: Variable, gradient: Node, change: str
+    ) -> Node | None:
+        """What was opened in the first line that has not the value of the change that the gradient
+        means, for a change of the variable that is drawn; None where all have it."""
         drawn = np.random.default_rng(0).standard_normal(variable.node.shape)
         direction = constant(np.asarray(drawn, variable.node.dtype))
         total = constant((value_of(gradient) * value_of(direction)).sum())
-        found = []
         lets: tuple[tuple[str, Expression], ...] = ()
         before: list[Node] = []
         for line in lines:
@@ -362,20 +388,9 @@ class _Context:
             changes = {p: Name(places[t]) for p, t in zip(line.changes, tangents, strict=True)}
             if not agrees(Formula(mapped(line.shown, changes.get), lets, 0), total, places):
                 opened = [node for node in before if node not in line.changes.values()]
-                raise self._none(opened[0] if opened else None, gradient, shown)
+                return opened[0] if opened else gradient
             before = [*line.changes.values()]
-            found.append(_step(line.shown, line.rules, line.lets))
-        whole: Expression = Name(change)
-        if formula.shown != Number(1):
-            whole = Infix("mul", formula.shown, whole)
-        last = Call("sum", (whole,)) if gradient.ndim else whole
-        rule = collected([Name(change)])
-        if lines[-1].rules == (rule,):  # by names of what is in between
-            rule = "what the names stand for"
-        made = _step(last, (rule,), ())
-        if made.shown != found[-1].shown:
-            found.append(made)
-        return tuple(found)
+        return None
 
     def _given(self, formula: Formula, gradient: Node) -> dict[Node, str]:
         """The values of the program to which a formula gives names."""

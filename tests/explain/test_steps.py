@@ -160,6 +160,43 @@ def test_lines_of_a_derivation(program: str, wrt: str, line: str) -> None:
     assert line in lines, lines
 
 
+@pytest.mark.parametrize(
+    ("loss", "line", "rule"),
+    [
+        ("sum(amin(h, 0)**2)",
+         "sum(2 * amin(h, 0) * (d(h) @ where(h == min(h), 1, 0)) / sum(h == min(h)))",
+         "d amin(u) = du @ where(u == min(u), 1, 0) / sum(u == min(u))"),
+        ("median(h)", "where(h == median(h), 1, 0) @ d(h) / sum(h == median(h))",
+         "d median(u) = where(u == median(u), 1, 0) @ du / sum(u == median(u))"),
+        ("max(2 - h)", "where(r == max(r), 1, 0) @ d(r) / sum(r == max(r))",
+         "d max(u) = where(u == max(u), 1, 0) @ du / sum(u == max(u))"),
+    ],
+)  # fmt: skip
+def test_elements_that_are_alike_share_a_change(loss: str, line: str, rule: str) -> None:
+    program = f"{DATA}h = tensor([1., 1., 2.]) * w[0]; loss = {loss}\n"
+    found = derive_source(Source(program, "a.expr"), Options(), Request(wrt=("w",)), steps=True)
+    (d,) = found.derivatives
+    assert (line, rule) in [(step.shown, step.rule) for step in d.steps]
+
+
+@pytest.mark.parametrize(
+    ("loss", "wrt", "line"),
+    [
+        ("max(A)", "A", "sum(where(A == loss, dA, 0))"),
+        ("logsumexp(x, 0)", "x", "sum(softmax(x, 0) * dx)"),
+        ("huber_loss(X @ w, y)", "w",
+         "mean(where(abs(X @ w - y) < 1, (X @ w - y) * d(X @ w), sign(X @ w - y) * d(X @ w)))"),
+        ("log(1.5 / sig)", "sig", "-1.5 * dsig / sig**2 / (1.5 / sig)"),
+        ("100 * (sig - mu**2)**2", "mu", "-400 * (sig - mu**2) * mu * dmu"),
+        ("x / norm(x) @ z", "x", "(dx * norm(x) - x * d(norm(x))) / norm(x)**2 @ z"),
+    ],
+)  # fmt: skip
+def test_factors_stand_as_one_writes_them(loss: str, wrt: str, line: str) -> None:
+    lines = [step.shown for step in steps(loss, wrt).derivatives[0].steps]
+    assert line in lines, lines
+    assert len(set(lines)) == len(lines)
+
+
 def test_a_line_that_is_not_equal_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     rule = Rules._power
 
