@@ -69,29 +69,24 @@ def _bags(rows, starts, padding_idx):
     return Bags(rows[kept], bag[kept], kept, starts.size)
 
 
-def _highest_rows(weight, bags):
-    """For each bag and column, the first row with the largest entry; 0 for an empty bag."""
-    count, width = bags.sizes.size, weight.shape[1]
-    longest = int(bags.sizes.max(initial=0))
-    if longest == 0:
-        return np.zeros((count, width), np.int64)
-    first = np.cumsum(bags.sizes) - bags.sizes
+def _table(bags, width):
+    """The rows of each bag, the last of them as often as it takes; 0 for an empty bag."""
+    longest = int(bags.sizes.max(initial=1))
+    check_size((bags.sizes.size, longest, width), np.dtype(np.float64))
     slots = np.minimum(np.arange(longest), np.maximum(bags.sizes - 1, 0)[:, None])
-    places = np.minimum(first[:, None] + slots, bags.rows.size - 1)
-    table = bags.rows[places]
-    best = weight[table].argmax(1)
-    found = np.take_along_axis(table, best, 1)
-    return np.where(bags.sizes[:, None] > 0, found, 0)
+    places = (np.cumsum(bags.sizes) - bags.sizes)[:, None] + slots
+    return np.where(bags.sizes[:, None] > 0, np.append(bags.rows, 0)[places], 0)
 
 
 @opaque(
-    _highest_rows,
+    lambda weight, table: np.take_along_axis(table, weight[table].argmax(1), 1),
     public=False,
-    shape=lambda weight, bags: ((bags.sizes.size, weight.shape[1]), INT64),
-    kink=lambda weight, bags: F.gaps(weight, 0),
+    shape=lambda weight, table: ((table.shape[0], weight.shape[1]), INT64),
+    kink=lambda weight, table: F.gaps(weight, 0),
 )
-def bag_highest_rows(weight: Tensor, bags: Any):
-    """For each bag and column, the row of the largest entry."""
+def bag_highest_rows(weight: Tensor, table: Tensor):
+    """For each bag, a row of `table`, and column, the first row of `weight` with the largest
+    entry."""
 
 
 @composite(
@@ -107,8 +102,7 @@ def bag_reduced(
     """Sums, means or maxima of rows of a table, bag by bag."""
     count, width = bags.sizes.size, weight.shape[1]
     if mode == "max":
-        check_size((count, int(bags.sizes.max(initial=0)), width), weight.dtype)
-        found = F.gather(weight, 0, F.bag_highest_rows(weight, bags))
+        found = F.gather(weight, 0, F.bag_highest_rows(weight, constant(_table(bags, width))))
         return F.where(constant((bags.sizes > 0)[:, None]), found, 0.0)
     rows = F.index_select(weight, 0, constant(bags.rows))
     if by_frequency:

@@ -70,7 +70,9 @@ def gaps_of_last(input: Tensor, n: int):
 @opaque(
     _argsort,
     jax=lambda input, dim, descending, stable: (
-        "np.argsort(input, axis=dim, descending=descending)" if input.shape else None
+        "np.argsort(input, axis=dim, descending=descending)"
+        if input.shape
+        else "np.zeros((), np.int64)"
     ),
     shape=lambda input, dim, descending, stable: (input.shape, INT64),
     samples=SORTED,

@@ -85,9 +85,8 @@ def _cofactors_slope(g, a):
     left = zero.sum(-1)[..., None, None] - zero[..., :, None] - zero[..., None, :]
     products = np.where((left == 0) & ~np.eye(n, dtype=bool), np.exp(pairs), 0)
     turned = np.swapaxes(u, -1, -2) @ g @ np.swapaxes(vh, -1, -2)
-    slope = -products * np.swapaxes(turned, -1, -2)
-    diagonal = np.einsum("...ii->...i", slope)
-    diagonal[...] = np.einsum("...ij,...ii->...j", products, turned)
+    diagonal = np.einsum("...ij,...ii->...j", products, turned)[..., None]
+    slope = np.where(np.eye(n, dtype=bool), diagonal, -products * np.swapaxes(turned, -1, -2))
     return (sign[..., None, None] * (u @ slope @ vh)).astype(a.dtype, copy=False)
 
 

@@ -86,10 +86,16 @@ def system_shape(name, a, b, left):
 
 
 def _solved_in_jax(input, B, upper, left, unitriangular):
-    if input.ndim != 2 or B.ndim != 2:
-        return None
+    batch = broadcast_shapes(input.shape[:-2], B.shape[:-2])
+    parts = [
+        name if x.shape[:-2] == batch else f"np.broadcast_to({name}, {batch + x.shape[-2:]})"
+        for name, x in (("input", input), ("B", B))
+    ]
+    turned, ends = (".T", "") if not batch else (".swapaxes", "(-1, -2)")
     call = "scipy.linalg.solve_triangular(%s, lower=%s, unit_diagonal=unitriangular)"
-    return call % ("input, B", not upper) if left else call % ("input.T, B.T", upper) + ".T"
+    if left:
+        return call % (", ".join(parts), not upper)
+    return call % (", ".join(f"{part}{turned}{ends}" for part in parts), upper) + turned + ends
 
 
 @opaque(

@@ -132,11 +132,19 @@ def _solve_kernel(a, b, left):
     return np.swapaxes(found, -1, -2), info
 
 
+def _solved_text(A, B, left):
+    if not left:
+        return (
+            "(np.linalg.solve(np.swapaxes(A, -1, -2), np.swapaxes(B, -1, -2)).swapaxes(-1, -2), 0)"
+        )
+    if A.ndim > 2 and is_vector(A, B):
+        return "(np.linalg.solve(A, B[..., None])[..., 0], 0)"
+    return "(np.linalg.solve(A, B), 0)"
+
+
 @opaque(
     _solve_kernel,
-    numpy=lambda A, B, left: (
-        "(np.linalg.solve(A, B), 0)" if left and (A.ndim == 2 or not is_vector(A, B)) else None
-    ),
+    numpy=_solved_text,
     public=False,
     grad_fn="LinalgSolveExBackward0",
     shape=_solve_shape,

@@ -29,8 +29,37 @@ def _fold(columns, kernel, steps, sizes, kept):
     return canvas.result().reshape(*lead, channels, *kept)
 
 
+_PATCHES = (
+    "(lambda x: jax.lax.conv_general_dilated_patches(x, kernel, {stride}, {padding}, "
+    "rhs_dilation={dilation}))"
+)
+
+
+def _patches_in_jax(steps, sizes, kernel, kept):
+    """JAX's function of images: their windows as channels."""
+    padding = []
+    for n, k, s, p, d, size in zip(
+        sizes, kernel, steps.stride, steps.padding, steps.dilation, kept, strict=True
+    ):
+        padding.append((p, (n - 1) * s + d * (k - 1) + 1 - p - size))
+    return _PATCHES.format(stride=steps.stride, padding=padding, dilation=steps.dilation)
+
+
+def _unfolded_in_jax(input, kernel, steps, sizes):
+    images = f"input.reshape({(-1, *input.shape[-3:])})"
+    return f"{_patches_in_jax(steps, sizes, kernel, input.shape[-2:])}({images}).reshape(shape)"
+
+
+def _folded_in_jax(input, kernel, steps, sizes, kept):
+    batch, rows = math.prod(input.shape[:-2]), input.shape[-2]
+    images = f"jax.ShapeDtypeStruct({(batch, rows // math.prod(kernel), *kept)}, input.dtype)"
+    back = f"jax.linear_transpose({_patches_in_jax(steps, sizes, kernel, kept)}, {images})"
+    return f"{back}(input.reshape({(batch, rows, *sizes)}))[0].reshape(shape)"
+
+
 @opaque(
     _unfold,
+    jax=_unfolded_in_jax,
     public=False,
     shape=lambda input, kernel, steps, sizes: (
         (*input.shape[:-3], input.shape[-3] * math.prod(kernel), math.prod(sizes)),
@@ -47,6 +76,7 @@ def im2col(input: Tensor, kernel: Size, steps: Any, sizes: Size):
 
 @opaque(
     _fold,
+    jax=_folded_in_jax,
     public=False,
     shape=lambda input, kernel, steps, sizes, kept: (
         (*input.shape[:-2], input.shape[-2] // math.prod(kernel), *kept),

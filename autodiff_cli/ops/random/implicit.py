@@ -95,7 +95,7 @@ def _stirling(a):
 
 def _gamma_small(alpha, x):
     """Taylor series of the incomplete gamma function in x."""
-    from scipy.special import psi
+    from scipy.special import digamma
 
     factor, below = np.ones_like(x), alpha.copy()
     first, second = 1 / below, 1 / (below * below)
@@ -105,7 +105,7 @@ def _gamma_small(alpha, x):
         first += factor / below
         second += factor / (below * below)
     power = x**alpha
-    slope = (np.log(x) - psi(alpha)) * (power * first) - power * second
+    slope = (np.log(x) - digamma(alpha)) * (power * first) - power * second
     out = -slope / (x ** (alpha - 1) * np.exp(-x))
     return np.where(np.isnan(out), 0.0, out)
 
@@ -154,10 +154,10 @@ def _gamma_slopes(concentration, values):
 
 def _beta_near_zero(x, alpha, total):
     """Taylor series in x of the slope with respect to alpha."""
-    from scipy.special import psi
+    from scipy.special import digamma
 
     beta = total - alpha
-    factor = psi(alpha) - psi(total) - np.log(x)
+    factor = digamma(alpha) - digamma(total) - np.log(x)
     term = np.ones_like(x)
     series = (factor + 1 / alpha) / alpha
     for i in range(1, 11):
@@ -169,10 +169,10 @@ def _beta_near_zero(x, alpha, total):
 
 def _beta_near_one(x, alpha, total):
     """Taylor series in 1 - x: the slope of the mirrored draw with respect to its beta."""
-    from scipy.special import psi
+    from scipy.special import digamma
 
     y, first, second = 1 - x, total - alpha, alpha
-    factor = psi(total) - psi(second)
+    factor = digamma(total) - digamma(second)
     term, product, slope = np.ones_like(x), np.ones_like(x), np.zeros_like(x)
     series = factor / first
     for i in range(1, 9):
@@ -214,14 +214,14 @@ def _beta_large(x, alpha, total):
 
 
 def _beta_rational(x, alpha, total):
-    from scipy.special import psi
+    from scipy.special import digamma
 
     u = np.log(x)
     a = np.log(alpha) - u
     b = np.log(total) - a
     powers = u ** np.arange(3)[:, None], a ** np.arange(3)[:, None], b ** np.arange(4)[:, None]
     above, below = np.einsum("nijk,ie,je,ke->ne", _BETA, *powers)
-    return above / below * (x * (psi(total) - psi(alpha)) / (total - alpha))
+    return above / below * (x * (digamma(total) - digamma(alpha)) / (total - alpha))
 
 
 def _dirichlet_slopes(values, concentration, total):

@@ -134,7 +134,7 @@ def _selected(items, k):
     jax=lambda input, k, dim: (
         "np.take(np.argsort(input, dim, stable=True), np.array([k - 1]), dim)"
         if input.shape
-        else ""
+        else "np.zeros((), np.int64)"
     ),
     shape=lambda input, k, dim: (reduced_shape(input.shape, (dim,), True), INT64),
     samples=[S(t(5), 2, 0), S(t(2, 3), 1, 0), S(t(), 1, 0)],

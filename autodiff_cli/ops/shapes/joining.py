@@ -63,9 +63,13 @@ def _joined(tensors, dim):
     return np.concatenate(kept or tensors, dim if kept else 0, dtype=_common_of_arrays(tensors))
 
 
-def _written(text, tensors):
-    alike = len({x.dtype for x in tensors}) == 1 and not any(map(_skipped, tensors))
-    return text if alike else None
+def _written(function, tensors, kept):
+    parts = ", ".join(f"tensors[{i}]" for i in kept)
+    alike = len({x.dtype for x in tensors}) == 1
+    dtype = "" if alike else f", dtype=np.{_common_of_arrays(tensors)}"
+    if len(kept) in (0, len(tensors)):
+        return f"np.{function}(tensors, {'dim' if kept else 0}{dtype})"
+    return f"np.{function}(({parts},), dim{dtype})"
 
 
 def _common_of_arrays(tensors):
@@ -74,7 +78,9 @@ def _common_of_arrays(tensors):
 
 @movement(
     _joined,
-    numpy=lambda tensors, dim: _written("np.concatenate(tensors, dim)", tensors),
+    numpy=lambda tensors, dim: _written(
+        "concatenate", tensors, [i for i, x in enumerate(tensors) if not _skipped(x)]
+    ),
     aliases=["concat", "concatenate"],
     method=False,
     shape=_cat_shape,
@@ -117,7 +123,7 @@ def _stack_shape(tensors, dim):
 
 @movement(
     lambda tensors, dim: np.stack(tensors, dim, dtype=_common_of_arrays(tensors)),
-    numpy=lambda tensors, dim: _written("np.stack(tensors, dim)", tensors),
+    numpy=lambda tensors, dim: _written("stack", tensors, range(len(tensors))),
     method=False,
     shape=_stack_shape,
     vjp=lambda g, out, tensors, dim: (F.unbind(g, dim),),

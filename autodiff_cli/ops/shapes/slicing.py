@@ -5,6 +5,8 @@ All are NumPy views too, so one op, `embedded`, is the transpose of every one of
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ...errors import fault
@@ -396,17 +398,19 @@ def _strided(x, size, stride, offset, within=None):
     return np.ndarray(size, x.dtype, np.ascontiguousarray(x), offset * x.itemsize, steps)
 
 
-def _strided_in_jax(input, size, stride, offset, within=None):
+def _places_in_jax(size, stride, offset):
     places = [str(offset)]
     for axis, (n, step) in enumerate(zip(size, stride, strict=True)):
         shape = [n if i == axis else 1 for i in range(len(size))]
         places.append(f"np.arange({n}).reshape({shape}) * {step}")
-    return f"np.ravel(input)[{' + '.join(places)}]"
+    return " + ".join(places)
 
 
 @movement(
     _strided,
-    jax=_strided_in_jax,
+    jax=lambda input, size, stride, offset, within=None: (
+        f"np.ravel(input)[{_places_in_jax(size, stride, offset)}]"
+    ),
     key="as_strided",
     public=False,
     view=True,
@@ -432,6 +436,14 @@ def _strided_back(g, shape, size, stride, offset, within):
     return out
 
 
+def _strided_back_in_jax(g, shape, size, stride, offset, within):
+    zeros = f"np.zeros({math.prod(shape)}, %s).at[%s]"
+    text = zeros % ("grad.dtype", _places_in_jax(size, stride, offset)) + ".add(grad)"
+    if within is not None:
+        text = f"np.where({zeros % ('bool', _places_in_jax(*within))}.set(True), {text}, 0)"
+    return f"{text}.reshape(shape)"
+
+
 def _seen(x, shape, within):
     """The elements of a view alone, zeros elsewhere."""
     if within is None:
@@ -441,6 +453,7 @@ def _seen(x, shape, within):
 
 @opaque(
     _strided_back,
+    jax=_strided_back_in_jax,
     public=False,
     shape=lambda g, shape, *view: (shape, g.dtype),
     vjp=lambda gg, out, g, shape, *view: F.as_strided(_seen(gg, shape, view[-1]), *view),
