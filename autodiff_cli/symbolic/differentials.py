@@ -16,6 +16,7 @@ from ..graph.dtypes import is_float
 from ..graph.kinds import Kind
 from ..graph.node import Node
 from ..graph.op import constant, results_of, value_of
+from ..graph.registry import overloads
 from ..graph.walk import bottom_up
 from .algebra import Algebra
 from .atoms.places import result_of
@@ -82,7 +83,7 @@ class Rules:
             "vector_norm": self._norm, "norm": self._norm, "solve": self._solve,
             "inv_raw": self._inv, "solve_raw": self._solve, "standardized": self._standardized,
             "reciprocal": self._reciprocal, "clamp": self._clamp, "cholesky": self._cholesky,
-            "cumprod": self._cumprod, "logcumsumexp": self._logcumsumexp,
+            "cumprod": self._cumprod, "prod": self._prod, "logcumsumexp": self._logcumsumexp,
             **dict.fromkeys(["cummax", "cummin"], self._so_far), "median": self._chosen,
             "kthvalue": lambda node, inner, k, *args: self._chosen(node, inner, *args),
             **dict.fromkeys(["max", "amax"], partial(self._extreme, "amax")),
@@ -321,11 +322,23 @@ class Rules:
         shown = along(Infix("mul", p, self.d(z)), dim, keepdim, not node.ndim)
         return shown, "d logsumexp(z) = sum(softmax(z) * dz)"
 
-    def _norm(self, node: Node, x: Node, ord: Any = 2, dims: Any = None, *args: Any) -> Made | None:
-        if ord not in (2, None, "fro") or node.ndim:
+    def _norm(
+        self, node: Node, x: Node, ord: Any = 2, dims: Any = None, keepdim: Any = False, *args: Any
+    ) -> Made | None:
+        axes = dims if isinstance(dims, tuple) else (dims,)
+        if ord not in (2, None, "fro") or (node.ndim and len(axes) != 1):
             return None
-        above = Call("sum", (Infix("mul", self.of(x), self.d(x)),))
+        product = Infix("mul", self.of(x), self.d(x))
+        above = along(product, axes[0] if node.ndim else None, bool(keepdim))
         return Infix("div", above, self.of(node)), "d norm(x) = sum(x * dx) / norm(x)"
+
+    def _prod(
+        self, node: Node, inner: Node, dim: int | None = None, keepdim: bool = False, *args: Any
+    ) -> Made:
+        if not value_of(inner).all():
+            raise NoFormula(node)
+        shown = along(Infix("div", self.d(inner), self.of(inner)), dim, keepdim, not node.ndim)
+        return Infix("mul", self.of(node), shown), "d prod(u) = prod(u) * sum(du / u)"
 
     def _standardized(
         self, node: Node, x: Node, mean: Node, over: Node, weight: Any, bias: Any, dims: Any,
@@ -530,8 +543,18 @@ def tidied(shown: Any) -> Any:
             return Infix("div", Number(1), inner)
         case Infix("mul", left, Call("rsqrt", arguments)):
             return Infix("div", left, Call("sqrt", arguments))
-        case Call("linalg.vector_norm", (inner,), ()):
-            return Call("norm", (inner,))
+        case Call("linalg.vector_norm", (inner,), keywords) if "ord" not in dict(keywords):
+            return Call("norm", (inner,), keywords)
+        case Call(function) if function.startswith("linalg."):
+            short = function.removeprefix("linalg.")
+            return shown._replace(function=short) if _same(short, function) else shown
+        case Call("unsqueeze", (inner,), (("dim", dim),)):
+            return Index(inner, ":, " * int(dim) + "None")
+        case Index(Index(inner, str() as first), str() as second):
+            kept = [place for place in first.split(", ") if not place.lstrip("-").isdigit()]
+            places = second.split(", ")
+            if all(place == ":" for place in places[: len(kept)]):
+                return Index(inner, ", ".join([first, *places[len(kept) :]]))
         case Infix("pow", Call("sqrt", (inner,)), Number(2)):
             return inner
         case Infix("mul" | "div" | "matmul" as key, Negative(inner), other):
@@ -561,6 +584,11 @@ def tidied(shown: Any) -> Any:
         case Infix("sub", left, Negative(inner)):
             return Infix("add", left, inner)
     return shown
+
+
+def _same(name: str, other: str) -> bool:
+    """Whether two names are of the same ops."""
+    return overloads(name) == overloads(other)
 
 
 def _covers(shown: Any, sizes: tuple[Any, ...]) -> bool:

@@ -188,6 +188,12 @@ def test_elements_that_are_alike_share_a_change(loss: str, line: str, rule: str)
          "mean(where(abs(X @ w - y) < 1, (X @ w - y) * d(X @ w), sign(X @ w - y) * d(X @ w)))"),
         ("log(1.5 / sig)", "sig", "-1.5 * dsig / sig**2 / (1.5 / sig)"),
         ("100 * (sig - mu**2)**2", "mu", "-400 * (sig - mu**2) * mu * dmu"),
+        ("sum(norm(X, dim=1))", "X", "sum(sum(X * dX, 1) / norm(X, dim=1))"),
+        ("sum(prod(A * x, 1))", "x", "sum(prod(A * x, 1) * sum(d(A * x) / (A * x), 1))"),
+        ("det(A)**2", "A", "2 * det(A) * det(A) * trace(inv(A) @ dA)"),
+        ("sum(N[0, 1:, 2]**2)", "N", "sum(2 * N[0, 1:, 2] * dN[0, 1:, 2])"),
+        ("sum(A[1:][1:])", "A", "sum(dA[1:][1:])"),
+        ("sum(exp(x[:, None] * z))", "x", "sum(exp(x[:, None] * z) * dx[:, None] * z)"),
         ("x / norm(x) @ z", "x", "(dx * norm(x) - x * d(norm(x))) / norm(x)**2 @ z"),
     ],
 )  # fmt: skip
