@@ -26,6 +26,7 @@ from .atoms.masks import count as picked_count
 from .atoms.masks import lifted, lowered
 from .atoms.matrices import MATRICES
 from .atoms.places import PLACES, counts, result_of, rows_by
+from .atoms.pools import POOLS
 from .atoms.windows import WINDOWS
 from .shorter import opened, softened
 from .terms import OPERAND, At, Label, NoFormula, Sum, function, is_summed, number_of
@@ -488,6 +489,7 @@ READERS: dict[str, Callable[..., Sum | Grouped]] = {
     **AXES,
     **MATRICES,
     **WINDOWS,
+    **POOLS,
     **LOSSES,
     **dict.fromkeys(
         ["cast", "alias", "clone", "contiguous", "expand", "depends", "positive",

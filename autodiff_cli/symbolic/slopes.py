@@ -80,7 +80,7 @@ class Slopes:
         if atom.kind == "name":
             meaning = algebra.meanings.get(number)
             return None if meaning is None else self.of(meaning)
-        if not atom.parts or atom.kind in ("gate", "detached", "one_hot", "order"):
+        if not atom.parts or atom.kind in ("gate", "detached", "one_hot", "order", "pool"):
             return None
         if atom.kind == "function":
             return self._of_function(number)
@@ -102,6 +102,8 @@ class Slopes:
             return self._of_softmax(number, slope, labels, ends, shape)
         if atom.kind in ("amax", "amin", "prod", "median", "kthvalue"):
             return self._of_reduction(number, slope, ends, shape)
+        if atom.kind == "maxima":
+            return self._of_maxima(number, slope, ends, shape)
         if atom.kind in ("cumprod", "logcumsumexp"):
             return self._of_running(number, slope, labels, ends, shape)
         first, second = algebra.fresh(), algebra.fresh()
@@ -215,6 +217,21 @@ class Slopes:
         all_ = algebra.moved(own, spread, inner.shape)
         there = Reader(algebra, {}).gate("eq", inner, all_)
         return self._times([(there, labels)], slope, labels + ends, shape)
+
+    def _of_maxima(
+        self, number: int, slope: Sum, ends: tuple[Label, ...], shape: tuple[int, ...]
+    ) -> Sum:
+        """Of each window that of its largest element."""
+        algebra = self.algebra
+        atom = algebra.atoms[number]
+        (inner,) = atom.parts
+        dims = len(atom.data.sizes) // 3
+        inside = inner.shape[-dims:]
+        places = algebra.atom("pool", atom.data, atom.parts, atom.shape + inside)
+        to = tuple(None if n == 1 else axis for axis, n in enumerate(atom.shape))
+        read = tuple(None if n == 1 else algebra.fresh() for n in inside)
+        at = (*to[:-dims], *read, *ends)
+        return self._times([(algebra.of_atom(places), (*to, *read))], slope, at, shape)
 
     def _of_function(self, number: int) -> Sum | None:
         """The slopes of a function of elements, by the rule of its op, times those of what it is a

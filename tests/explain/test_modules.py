@@ -113,6 +113,31 @@ MODULES = {
         "loss = (F.adaptive_avg_pool2d(w, (3, 1))**3).sum()",
         "w", 9,
     ),
+    "means of windows that meet": (
+        "w = torch.randn(2, 3, 6, 5, requires_grad=True)\n"
+        "loss = (F.avg_pool2d(w, 3, 2, 1)**3).sum()",
+        "w", 6,
+    ),
+    "means of what is inside": (
+        "w = torch.randn(3, 6, requires_grad=True)\n"
+        "loss = F.avg_pool1d(w, 3, 2, 1, count_include_pad=False).tanh().sum()",
+        "w", 12,
+    ),
+    "convolution, maxima of windows": (
+        "net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.MaxPool2d(2))\n"
+        "x = torch.randn(2, 1, 7, 6)\nloss = (net(x)**2).sum()",
+        "net.0.weight", 15,
+    ),
+    "maxima of windows that meet": (
+        "w = torch.randn(2, 3, 6, 5, requires_grad=True)\n"
+        "loss = (F.max_pool2d(w, 3, 2, 1)**3).sum()",
+        "w", 10,
+    ),
+    "maxima of parts of rows": (
+        "w = torch.randn(3, 7, requires_grad=True)\nt = torch.randn(3)\n"
+        "loss = (F.adaptive_max_pool1d(w, 3) * t).sum() + F.max_pool1d(w, 2).sum()",
+        "w", 11,
+    ),
     "dropout that is off": (
         "net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Dropout(0.5), nn.Linear(4, 4), "
         "nn.Tanh(), nn.Linear(4, 2))\nnet.eval()\n"

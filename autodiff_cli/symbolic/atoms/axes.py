@@ -147,7 +147,7 @@ def repeated(reader: Reader, node: Node, inner: Node, repeats: tuple[int, ...]) 
     return algebra.einsum([*operands, (reader.of(inner), tuple(at))], node.shape)
 
 
-def pooled(
+def side_by_side_means(
     reader: Reader, node: Node, inner: Node, rules: Sequence[Any], divisor: float | None = None
 ) -> Sum:
     """Means of windows that lie side by side: of parts of axes."""
@@ -513,5 +513,5 @@ AXES: dict[str, Callable[..., Sum | Grouped]] = {
     **dict.fromkeys(["matmul", "bmm", "mm", "mv", "dot"], matmul),
     **dict.fromkeys(["transpose", "t"], transpose),
     **dict.fromkeys(["diagonal", "diagonal_copy"], diagonal),
-    "permute": permute, "repeat": repeated, "mean_windows": pooled, "adaptive_mean": pooled,
+    "permute": permute, "repeat": repeated,
 }  # fmt: skip

@@ -18,6 +18,7 @@ from ..writing.forms import Form, Forms, Layout, add, is_label
 from ..writing.strides import INPUT, KERNEL, MADE, RESULT, Window, along, called
 from .axes import resized
 from .places import applied
+from .pools import pooled
 
 if TYPE_CHECKING:
     from ..algebra import Algebra
@@ -251,6 +252,8 @@ def moved(
     """Slices and the like of a part, and what undoes them."""
     found: Forms = {}
     kind = printer.algebra.atoms[factor.atom].kind
+    if kind == "pool":
+        return pooled(printer, factor, inner, outside, sizes)
     if kind == "split":
         return resized(factor, sizes, inner, outside)
     if kind not in ("move", "one_hot", "mask") or (kind != "one_hot" and len(factor.at) != 2):

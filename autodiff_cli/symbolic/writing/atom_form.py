@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from ...graph.node import Node
 from ..algebra import Algebra
 from ..atoms.places import matrix
+from ..atoms.pools import result_of
 from ..terms import JOINS, OPERAND, At, Atom, Factor, NoFormula, Sum, is_summed, number_of
-from .expression import INFIX, Call, Expression, Index, Infix, Name, Number, expression_of
+from .expression import INFIX, Call, Expression, Index, Infix, Name, Number, axes_of, expression_of
 from .forms import Form, call, infix, literal, placed
 from .lets import cost_of, mapped
 
@@ -29,6 +30,15 @@ class AtomPrinter:
     def form(self, sum_: Sum) -> Form:
         """The cheapest form of a sum, with its shape."""
         raise NotImplementedError
+
+    def whole(self, sum_: Sum) -> Form:
+        """The cheapest form of a sum, with all its axes."""
+        form = self.form(sum_)
+        count = axes_of(form.shown) or 0
+        ahead = sum_.shape[: len(sum_.shape) - count]
+        if set(ahead) != {1}:
+            return form
+        return Form(form.cost + 1, form.marks, Index(form.shown, ", ".join(["None"] * len(ahead))))
 
     def powered(self, factor: Factor) -> tuple[Form, bool]:
         """A factor without its labels, and whether it is divided by."""
@@ -96,8 +106,11 @@ class AtomPrinter:
             condition = self._condition(atom)
             ends = (condition.shown, Number(1.0), Number(0.0))
             return Form(condition.cost + 1, condition.marks, Call("where", ends))
-        if atom.kind in ("window", "mask", "split"):  # of nothing
+        if atom.kind in ("window", "mask", "split", "pool"):  # of nothing
             raise NoFormula
+        if atom.kind == "maxima":
+            source = self.whole(atom.parts[0])
+            return Form(source.cost + 1, source.marks, result_of(atom.data, source.shown, 0))
         if atom.kind == "masked":
             return call("masked_fill", *self._sides(atom.parts))
         if atom.kind == "function" and len(atom.parts) > 1:

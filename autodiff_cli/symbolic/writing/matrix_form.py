@@ -24,7 +24,7 @@ from ..atoms.windows import moved
 from ..shorter import opened, ways
 from ..terms import At, Factor, Label, NoFormula, Product, Sum, is_summed, label_key, renamed
 from .atom_form import AtomPrinter
-from .expression import Call, Expression, Index, Listed, Name, Number, axes_of
+from .expression import Call, Expression, Index, Listed, Name, Number
 from .forms import (
     Form,
     Forms,
@@ -59,7 +59,7 @@ from .lets import cost_of, mentioned
 MOST_COST = 300  # operators and calls, what is repeated as often as it is
 MOST_WORK = 3_000  # steps of the search for the shortest form
 MOST_STACKED = 8  # elements of a vector that are written one by one
-UNSAID = ("window", "mask", "split")  # what is written only with what it is applied to
+UNSAID = ("window", "mask", "split", "pool")  # what is written only with what it is applied to
 WIDEST = 2  # times as many terms once brackets are multiplied out
 MOST_TOGETHER = 7  # factors with axes of one product
 MOST_AXES = 8
@@ -185,15 +185,6 @@ class Printer(AtomPrinter):
         if not cost_of(shown) and not mentioned(shown):
             return Form(0, 0, shown)
         return Form(1 + sum(part.cost for part in parts), 0, Call("stack", (shown,)))
-
-    def whole(self, sum_: Sum) -> Form:
-        """The cheapest form of a sum, with all its axes."""
-        form = self.form(sum_)
-        count = axes_of(form.shown) or 0
-        ahead = sum_.shape[: len(sum_.shape) - count]
-        if set(ahead) != {1}:
-            return form
-        return Form(form.cost + 1, form.marks, Index(form.shown, ", ".join(["None"] * len(ahead))))
 
     def _added(self, sum_: Sum) -> Form:
         want: Layout = tuple(None if s == 1 else axis for axis, s in enumerate(sum_.shape))
@@ -362,6 +353,10 @@ class Printer(AtomPrinter):
                 factor, *splits = units[inside[0]]
                 if splits:
                     forms.update(self._paired([factor, *splits], outside, limit))
+                elif kinds[inside[0]] == "pool":  # of ones
+                    one: Forms = {((), False): Form(0, 0, Number(1))}
+                    parts = moved(self, factor, one, outside, sizes)
+                    self._all_closed(parts, outside, sizes, forms)
                 elif kinds[inside[0]] not in UNSAID:
                     self._single(factor, outside, sizes, forms)
             else:
