@@ -18,6 +18,7 @@ from ..graph import op as ops
 from ..graph.kinds import Kind
 from ..graph.node import Node
 from ..graph.op import Op, value_of
+from ..graph.params import node_of
 from ..graph.registry import OPS
 from ..graph.state import STATE, grad_mode
 from ..graph.walk import bottom_up
@@ -72,7 +73,9 @@ class Recording:
         STATE.callers.remove(self._called)
 
     def _called(self, op: Op, args: list[Any], result: Any) -> None:
-        self._keep(Made(op, tuple(args), result))
+        nodes = map(node_of, args)  # of tensors that an op took as they are
+        given = (arg if node is None else node for arg, node in zip(args, nodes, strict=True))
+        self._keep(Made(op, tuple(given), result))
 
     def derived(self, seeds: list[tuple[Node, Node]], found: dict[Node, Node]) -> None:
         """Told of every backward pass: what it differentiated, and what it gave for which node."""

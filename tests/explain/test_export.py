@@ -215,6 +215,9 @@ def test_other_libraries_parse_and_name_their_functions() -> None:
     ast.parse(torch), ast.parse(jax)
     assert "torch.autograd.grad([loss], [x])" in torch and "x.sigmoid()" in torch
     assert "jnp.exp(-x)" in jax and "import numpy as np" in jax
+    text = "import torch\nx = torch.zeros(4, 1, 3, requires_grad=True)\nn = torch.tensor([2])\n"
+    text += "torch.nn.functional.ctc_loss(x, torch.tensor([[1, 2]]), n * 2, n).backward()\n"
+    assert "torch.nn.functional.ctc_loss(" in exported(text, "torch").code  # lengths are tensors
 
 
 LIBRARIES = ("torch", "jax")
