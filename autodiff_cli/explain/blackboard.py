@@ -7,6 +7,7 @@ multiplies the change of a value is collected and gets a name.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from itertools import chain, count
@@ -36,18 +37,21 @@ from ..symbolic.writing.expression import (
     Call,
     Expression,
     Infix,
+    Left,
     Masks,
     Name,
     Number,
     filled,
     text,
 )
-from ..symbolic.writing.lets import mapped, parts, uses_of
+from ..symbolic.writing.lets import FREE, UNNAMED, letter, mapped, parts, uses_of
 from ..symbolic.writing.matrix_form import Printer, printed
 
 PLAIN = (CONSTANT_FACTOR, REST, SUM_RULE, MOVED, TRANSPOSED)  # what is done in one line
 LONGEST_LINE = 72  # characters, from which on what multiplies a change gets a name
 LONG_NAME = 24  # characters of what gets a name
+LONG, VERY_LONG = 80, 90  # characters of a line in which parts get names after all
+LEAST_NAMED = 8  # characters of such parts
 
 
 class Line(NamedTuple):
@@ -56,7 +60,7 @@ class Line(NamedTuple):
 
     shown: Expression
     rules: tuple[str, ...]
-    changes: dict[Expression, Node]
+    changes: dict[Call, Node]
     lets: tuple[tuple[str, Expression], ...] = ()
 
 
@@ -96,7 +100,7 @@ def derivation(
     if steps.has_names:
         with suppress(NoFormula):
             lines.append(steps.collected(lines[-1]))
-    return [steps.meaning(line) for line in lines]
+    return [steps.meaning(steps.shortened(line)) for line in lines]
 
 
 class _Steps:
@@ -107,7 +111,7 @@ class _Steps:
         self.known = known
         self.below: dict[Node, set[Node]] = {}
         self.said: set[str] = {*known.ends.values(), *known.values.values()}
-        self.taken = self.said.union(known.lets, known.taken, [change])
+        self.taken = self.said.union(known.lets, known.taken, [change, "d"])
         met = cuts(result, known.ends)
         for node in met:
             if node not in self.rules.names and len(text(self.rules.of(node), 0, True)) > LONG_NAME:
@@ -180,7 +184,42 @@ class _Steps:
             shown = self.rules.with_names(tidied(mapped(shown, by.get)))
             if not plain or self.met.issuperset(changes.values()):
                 break
-        return Line(shown, tuple(rules), changes)
+        said = text(shown)
+        order = sorted(changes, key=lambda part: said.find(text(part)))
+        return Line(shown, tuple(rules), {part: changes[part] for part in order})
+
+    def shortened(self, line: Line) -> Line:
+        """A line with the names that were given since; a long one gives some to what does not
+        change in it and stands there twice, one that is very long to what stands there once."""
+        while True:
+            line = self._named(line)
+            size = len(text(line.shown, 0, True))
+            found: Counter[Expression] = Counter()
+            self._constant(line.shown, found)
+            often = {x: n for x, n in found.items() if n > 1 or size > VERY_LONG}
+            if size <= LONG or not often:
+                return line
+            part = max(often, key=lambda x: (found[x] > 1, found[x] * len(text(x, 0, True))))
+            name = letter(part, self.taken, ())
+            self.taken.add(name)
+            self.meanings[name] = part
+            self.rules.written.append((text(part), name))
+
+    def _named(self, line: Line) -> Line:
+        by = {x: Call("d", (self.rules.with_names(x.arguments[0]),)) for x in line.changes}
+        shown = self.rules.with_names(mapped(line.shown, by.get))
+        return line._replace(shown=shown, changes={by[x]: n for x, n in line.changes.items()})
+
+    def _constant(self, shown: Any, found: Counter[Expression]) -> bool:
+        """Whether a part does not change; those that a name would make shorter are counted."""
+        if shown == self.rules.change or (isinstance(shown, Call) and shown.function == "d"):
+            return False
+        moving = [part for part in _inner(shown) if not self._constant(part, found)]
+        same = not moving and not isinstance(shown, Left)
+        size = len(text(shown, 0, True))
+        if same and size > LEAST_NAMED and not isinstance(shown, (*FREE, *UNNAMED)):
+            found[shown] += 1
+        return same
 
     def _below(self, node: Node) -> set[Node]:
         """What a node is made of."""
@@ -231,7 +270,7 @@ class _Steps:
         parts: list[Expression] = []
         products: list[Expression] = []
         lets: list[tuple[str, Expression]] = []
-        changes = {node: part for part, node in line.changes.items()}
+        changes: dict[Node, Expression] = {node: part for part, node in line.changes.items()}
         for node in ends:
             by = Slopes(algebra, algebra.atom("name", marks[node], (), node.shape))
             before = [g for g, other in self.front if other is node]
@@ -290,5 +329,8 @@ def _inputs(node: Node) -> tuple[Node, ...]:
 def _occurrences(shown: Any, part: Expression) -> int:
     if shown == part:
         return 1
-    inner = shown if type(shown) is tuple else parts(shown)
-    return sum(_occurrences(x, part) for x in inner)
+    return sum(_occurrences(x, part) for x in _inner(shown))
+
+
+def _inner(shown: Any) -> Iterable[Any]:
+    return shown if type(shown) is tuple else parts(shown)

@@ -22,6 +22,7 @@ from .algebra import Algebra
 from .atoms.places import result_of
 from .derivation import spellings
 from .reading import READERS, Reader, is_function
+from .slopes import PLAIN as PLAIN_SLOPES
 from .slopes import Slopes
 from .terms import OPERAND, NoFormula
 from .writing.expression import (
@@ -37,6 +38,7 @@ from .writing.expression import (
     Number,
     Transposed,
     ahead,
+    axes_of,
     expression_of,
     filled,
     indexed,
@@ -75,7 +77,7 @@ class Rules:
         self.change = Name(change, variable.shape)
         self.first: Mapping[Node, Node] = {}  # of what was computed twice, the first
         self.written: list[tuple[str, str]] = []  # texts, and names for them
-        self.changes: dict[Expression, Node] = {}
+        self.changes: dict[Call, Node] = {}
         self.dependent: dict[Node, bool] = {variable: True}
         self.named: dict[str, Callable[..., Made | None]] = {
             "inv": self._inv, "inverse": self._inv, "det": self._det, "softmax": self._softmax,
@@ -88,6 +90,7 @@ class Rules:
             "kthvalue": lambda node, inner, k, *args: self._chosen(node, inner, *args),
             **dict.fromkeys(["max", "amax"], partial(self._extreme, "amax")),
             **dict.fromkeys(["min", "amin"], partial(self._extreme, "amin")),
+            "maximum": partial(self._larger, "gt"), "minimum": partial(self._larger, "lt"),
         }  # fmt: skip
 
     # -- what a rule is made of -------------------------------------------------------------------
@@ -113,7 +116,10 @@ class Rules:
         node = self.first.get(node, node)
         if node is self.variable:
             return self.change
-        found = Call("d", (self.with_names(self.of(node)),))
+        shown = self.with_names(self.of(node))
+        if isinstance(shown, Call) and _is_kept(shown):
+            shown = shown._replace(keywords=())
+        found = Call("d", (shown,))
         self.changes[found] = node
         return found
 
@@ -239,13 +245,23 @@ class Rules:
         if key in READERS and not node.ndim and key != "output":
             return self._loss(node)
         body = result_of(node) or node.body
-        if isinstance(body, Node) and is_function(node) and node.op.vjp_rule is None:
+        plain = node.op.name in PLAIN_SLOPES or node.op.vjp_rule is not None
+        if isinstance(body, Node) and is_function(node) and not plain:
             return self._smooth(node)
-        if isinstance(body, Node) and node.op.kind is not Kind.POINTWISE:
+        if (
+            isinstance(body, Node)
+            and (node.op.kind is not Kind.POINTWISE)
+            and not (is_function(node) and plain)
+        ):
             first, second = (text(self.with_names(self.of(x))) for x in (node, body))
             if first == second and body.op.key not in (*SAME, *CUT):
                 return self.rule(body)
-            return self.d(body), f"what {_called(call)} is"
+            shown, own = self.d(body), self.names.get(node)
+            opened = [*self.changes.values()]
+            if own is None or len(opened) != 1:
+                return shown, f"what {_called(call)} is"
+            self.names = {opened[0]: own, **self.names}
+            return shown, f"what {own} is"
         if is_function(node):
             return self._function(node)
         raise NoFormula(node)
@@ -253,13 +269,12 @@ class Rules:
     def _added(self, node: Node) -> Made:
         key = node.op.key
         left, right = node.inputs[0], node.inputs[-1]
-        parts = [self._as_large(x, node) if self.depends(x) else None for x in (left, right)]
-        if parts[0] is None:
-            assert parts[1] is not None
-            return Negative(parts[1]) if key == "sub" else parts[1], REST
-        if parts[1] is None:
-            return parts[0], REST
-        return Infix(key, parts[0], parts[1]), SUM_RULE
+        if not self.depends(left):
+            change = self._as_large(right, node)
+            return Negative(change) if key == "sub" else change, REST
+        if not self.depends(right):
+            return self._as_large(left, node), REST
+        return Infix(key, self.d(left), self.d(right)), SUM_RULE
 
     def _as_large(self, part: Node, node: Node) -> Expression:
         """A change as large as what it is added to."""
@@ -415,6 +430,15 @@ class Rules:
         shown = Call("gather", (self.d(inner), Number(dim), places))
         return shown, f"d {name}(u) = du at the places of {name}(u)"
 
+    def _larger(self, key: str, node: Node, left: Node, right: Node) -> Made | None:
+        """Of two that are nowhere equal."""
+        if (value_of(left) == value_of(right)).any():
+            return None
+        sides = [self.d(x) if self.depends(x) else Number(0.0) for x in (left, right)]
+        shown = Call("where", (Infix(key, self.of(left), self.of(right)), *sides))
+        word = "larger" if key == "gt" else "smaller"
+        return shown, f"d {_called(node)}(u, v) = du where u is {word}, else dv"
+
     def _chosen(
         self, node: Node, inner: Node, dim: int | None = None, keepdim: bool = False
     ) -> Made | None:
@@ -461,32 +485,50 @@ class Rules:
         algebra = Algebra()
         marks = {inner: f"{MARK}{i}" for i, inner in enumerate(dict.fromkeys(node.inputs))}
         sum_ = Reader(algebra, marks).read_opened(node)
-        found: list[Expression] = []
-        rules: list[str] = []
+        slopes: list[Expression | None] = []
         for inner, mark in marks.items():
-            if not self.depends(inner):
+            found = None
+            if self.depends(inner):
+                by = Slopes(algebra, algebra.atom("name", mark, (), inner.shape))
+                found = Printer(algebra, {}).form(by.of(sum_)).shown
+            slopes.append(found)
+        return self._chained(node, [*marks], slopes)
+
+    def _chained(self, node: Node, inputs: Any, slopes: list[Expression | None]) -> Made:
+        """The slope times the change, for each operand; in the slopes operands are marks."""
+        parts = {f"{MARK}{i}": self.of(inner) for i, inner in enumerate(inputs)}
+        letters = {mark: Name(letter) for mark, letter in zip(parts, "uvst", strict=False)}
+        found: list[Expression] = []
+        said: list[Expression] = []
+        for i, (slope, inner) in enumerate(zip(slopes, inputs, strict=True)):
+            if slope is None:
                 continue
-            atom = algebra.atom("name", mark, (), inner.shape)
-            slope = Printer(algebra, {}).form(Slopes(algebra, atom).of(sum_)).shown
-            name = f"{_called(node)}(u, v)" if len(marks) == 2 else _called(node)
-            rules.append(f"chain rule: {name} has the slope {_generic(slope, [*marks.values()])}")
-            local = given(slope, {m: self.of(x) for x, m in marks.items()})
-            product = Infix("mul", local, self.d(inner))
-            found.append(Call("sum", (product,)) if inner.ndim else product)
-        return summed(found), "; ".join(rules)
+            local, change = self._by_name(node, given(slope, parts)), self.d(inner)
+            moved = Name(f"d{'uvst'[i]}", inner.shape)
+            for part, by, into in (local, change, found), (given(slope, letters), moved, said):
+                product = by if part == Number(1) else Infix("mul", part, by)
+                into.append(Call("sum", (product,)) if inner.ndim > node.ndim else product)
+        name = f"{_called(node)}({', '.join(x.text for x in letters.values())})"
+        rule = f"chain rule: d {name} = {text(tidied(summed(said)), 0, True)}"
+        return summed(found), rule
+
+    def _by_name(self, node: Node, shown: Any) -> Any:
+        """With the name of a node for what it is."""
+        if node not in self.names:
+            return shown
+        return mapped(shown, {self.of(node, opened=True): self.of(node)}.get)
 
     def _smooth(self, node: Node) -> Made:
         """A function of one element that is made of others."""
         algebra = Algebra()
-        own, (inner,) = algebra.atom("name", MARK, (), ()), node.inputs
+        own, (inner,) = algebra.atom("name", f"{MARK}0", (), ()), node.inputs
         operand = constant(np.full((), 0.5, inner.dtype))
         body = node.op.apply([operand if x is inner else x for x in node.args]).body
         reader = Reader(algebra, {})
         reader.known[operand] = algebra.of_atom(own)
         assert isinstance(body, Node)
         slope = Printer(algebra, {}).form(Slopes(algebra, own).of(reader.read(body))).shown
-        rule = f"chain rule: {_called(node)} has the slope {_generic(slope, [MARK])}"
-        return Infix("mul", given(slope, {MARK: self.of(inner)}), self.d(inner)), rule
+        return self._chained(node, [inner], [slope])
 
     def _function(self, node: Node) -> Made:
         """A function of elements: its slope times the change, for each operand."""
@@ -499,25 +541,18 @@ class Rules:
         parts = tuple(algebra.stretched(atom, node.shape) for atom in atoms)
         statics = tuple(OPERAND if isinstance(a, Node) else a for a in node.args)
         own = algebra.atom("function", (node.op, statics), parts, node.shape)
-        name = self.names.get(node)
-        printer = Printer(algebra, {} if name is None else {algebra.of_atom(own): name})
-        found = []
-        rule = ""
+        printer = Printer(algebra, {})
         try:
-            slopes = Slopes(algebra, own).local(own)
+            found = Slopes(algebra, own).local(own)
         except NoFormula:
             raise NoFormula(node) from None
-        for slope, inner in zip(slopes, node.inputs, strict=True):
-            if slope is None or not self.depends(inner):
-                continue
-            shown: Any = printer.form(slope).shown
-            if not rule:
-                rule = f"chain rule: {_called(node)} has the slope {_generic(shown, marks)}"
-            operands = {mark: self.of(x) for mark, x in zip(marks, node.inputs, strict=True)}
-            local = given(shown, operands)
-            change = self.d(inner)
-            found.append(change if local == Number(1) else Infix("mul", local, change))
-        return (summed(found), rule) if found else (self._still(node), "it stays where it is")
+        slopes = [
+            printer.form(slope).shown if slope is not None and self.depends(inner) else None
+            for slope, inner in zip(found, node.inputs, strict=True)
+        ]
+        if not any(slope is not None for slope in slopes):
+            return self._still(node), "it stays where it is"
+        return self._chained(node, node.inputs, slopes)
 
 
 def tidied(shown: Any) -> Any:
@@ -537,8 +572,14 @@ def tidied(shown: Any) -> Any:
             return inner
         case Call(function, (inner,), (("dim", dim), *rest)) if function in (*LINEAR, *ALONG):
             return Call(function, (inner, Name(dim)), tuple(rest))
+        case Call("div" | "mul" | "add" | "sub" as key, (left, right), ()):
+            return tidied(Infix(key, left, right))
         case Call("addmm", (first, left, right), ()):
             return Infix("add", first, Infix("matmul", left, right))
+        case Infix("add" | "sub" | "mul" | "div" as key, left, right) if (
+            _is_kept(right) and not _is_kept(left) and axes_of(left)
+        ):
+            return Infix(key, left, Call(right.function, right.arguments))
         case Infix("pow", Call("rsqrt", (inner,)), Number(2)):
             return Infix("div", Number(1), inner)
         case Infix("mul", left, Call("rsqrt", arguments)):
@@ -591,6 +632,14 @@ def _same(name: str, other: str) -> bool:
     return overloads(name) == overloads(other)
 
 
+def _is_kept(shown: Any) -> bool:
+    """Whether something is made of all of a vector and has its axis."""
+    match shown:
+        case Call("sum" | "mean", (inner,), (("keepdim", "True"),)):
+            return axes_of(inner) == 1
+    return False
+
+
 def _covers(shown: Any, sizes: tuple[Any, ...]) -> bool:
     """Whether something is at least as large as ones of these sizes."""
     match shown:
@@ -601,11 +650,6 @@ def _covers(shown: Any, sizes: tuple[Any, ...]) -> bool:
         case Infix(key, left, right) if key != "matmul":
             return _covers(left, sizes) or _covers(right, sizes)
     return False
-
-
-def _generic(shown: Any, marks: list[str]) -> str:
-    letters = dict(zip(marks, ("u", "v", "s", "t"), strict=False))
-    return text(given(shown, {mark: Name(letter) for mark, letter in letters.items()}), 0, True)
 
 
 def given(shown: Any, parts: Mapping[str, Expression]) -> Any:
@@ -620,7 +664,7 @@ def _called(node: Node) -> str:
 
 
 def summed(parts: list[Expression]) -> Expression:
-    return reduce(lambda one, other: Infix("add", one, other), parts)
+    return reduce(partial(Infix, "add"), parts)
 
 
 def along(inner: Expression, dim: int | None, keepdim: bool, whole: bool = False) -> Expression:

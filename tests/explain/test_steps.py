@@ -116,9 +116,8 @@ def test_networks_have_the_names_of_the_formula() -> None:
     )
     assert fits(found)
     (d,) = found.derivatives
-    assert [(step.shown, step.rule) for step in d.steps[-6:]] == [
+    assert [(step.shown, step.rule) for step in d.steps[-5:]] == [
         ("sum(g_z * d(z))", "what multiplies d(z), collected"),
-        ("sum(g_z * d(r / sqrt(u) * net.norm.weight + net.norm.bias))", "what layer_norm is"),
         ("sum(g_z * (d(h) - mean(d(h), 1, keepdim=True) - r / u * mean(r * d(h), 1, keepdim=True))"
          " / sqrt(u) * net.norm.weight)",
          "d n(u) = (du - mean(du) - n * mean(n * du)) / s, n(u) = (u - mean(u)) / s"),
@@ -144,7 +143,13 @@ def test_networks_have_the_names_of_the_formula() -> None:
          "sum(g_p * d(p))"),
         # Two ways lead to h, and are taken together when both have arrived.
         ("h = tanh(A @ x); q = tanh(B @ h); loss = sum((h + tanh(C @ q) + q)**2)", "x",
-         "sum(g_q * d(q)) + sum(2 * (h + t + q) * d(h))"),
+         "sum(2 * (h + t + q) * d(h)) + sum(g_q * d(q))"),
+        # What stands twice in a long line gets a name; what has one keeps it.
+        ("loss = -sum(softmax(z, 0) * log(softmax(z, 0)))", "z",
+         "-sum(d(p) * log(p) + p * d(log(p)))"),
+        ("loss = std(x)", "x", "0.5 / loss * sum(2 * (x - mean(x)) * (dx - mean(dx))) / 2"),
+        ("loss = sum(maximum(x, z))", "x", "sum(where(x > z, dx, 0))"),
+        ("loss = 1 / norm(x)", "x", "-d(norm(x)) / norm(x)**2"),
         ("dw = const([1, 2, 3]); loss = sum(w**2 * dw)", "w", "sum(2 * w * d(w) * dw)"),
         ("loss = mean(maximum(zeros(4), 1 - y * (X @ w)))", "w",
          "mean(d(maximum(zeros(4), 1 - y * (X @ w))))"),
@@ -185,7 +190,7 @@ def test_elements_that_are_alike_share_a_change(loss: str, line: str, rule: str)
         ("max(A)", "A", "sum(where(A == loss, dA, 0))"),
         ("logsumexp(x, 0)", "x", "sum(softmax(x, 0) * dx)"),
         ("huber_loss(X @ w, y)", "w",
-         "mean(where(abs(X @ w - y) < 1, (X @ w - y) * d(X @ w), sign(X @ w - y) * d(X @ w)))"),
+         "mean(where(abs(r) < 1, r * d(X @ w), sign(r) * d(X @ w)))"),
         ("log(1.5 / sig)", "sig", "-1.5 * dsig / sig**2 / (1.5 / sig)"),
         ("100 * (sig - mu**2)**2", "mu", "-400 * (sig - mu**2) * mu * dmu"),
         ("sum(norm(X, dim=1))", "X", "sum(sum(X * dX, 1) / norm(X, dim=1))"),
