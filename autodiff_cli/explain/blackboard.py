@@ -44,7 +44,7 @@ from ..symbolic.writing.expression import (
     filled,
     text,
 )
-from ..symbolic.writing.lets import FREE, UNNAMED, letter, mapped, parts, uses_of
+from ..symbolic.writing.lets import FREE, UNNAMED, has_letter, letter, mapped, parts, uses_of
 from ..symbolic.writing.matrix_form import Printer, printed
 
 PLAIN = (CONSTANT_FACTOR, REST, SUM_RULE, MOVED, TRANSPOSED)  # what is done in one line
@@ -199,7 +199,7 @@ class _Steps:
             often = {x: n for x, n in found.items() if n > 1 or size > VERY_LONG}
             if size <= LONG or not often:
                 return line
-            part = max(often, key=lambda x: (found[x] > 1, found[x] * len(text(x, 0, True))))
+            part = max(often, key=lambda x: (found[x] > 1, has_letter(x), found[x] * len(text(x))))
             name = letter(part, self.taken, ())
             self.taken.add(name)
             self.meanings[name] = part
@@ -208,7 +208,11 @@ class _Steps:
     def _named(self, line: Line) -> Line:
         by = {x: Call("d", (self.rules.with_names(x.arguments[0]),)) for x in line.changes}
         shown = self.rules.with_names(mapped(line.shown, by.get))
-        return line._replace(shown=shown, changes={by[x]: n for x, n in line.changes.items()})
+        rules = line.rules
+        for x in sorted(by, key=lambda x: -len(text(x))):
+            rules = tuple(rule.replace(text(x, 0, True), text(by[x], 0, True)) for rule in rules)
+        changes = {by[x]: node for x, node in line.changes.items()}
+        return line._replace(shown=shown, rules=rules, changes=changes)
 
     def _constant(self, shown: Any, found: Counter[Expression]) -> bool:
         """Whether a part does not change; those that a name would make shorter are counted."""
@@ -293,6 +297,9 @@ class _Steps:
             front.append((slope, node))
             products.append(changes.get(node, self.rules.change))
             product = products[-1]
+            match shown:
+                case Infix("mul", Call("ones"), rest):  # the change is as large
+                    shown = rest
             if shown not in (Number(1), filled(1, node.shape)):
                 product = Infix("mul", shown, product)
             parts.append(Call("sum", (product,)) if node.ndim else product)
@@ -305,7 +312,8 @@ class _Steps:
 
 def collected(changes: list[Expression]) -> str:
     """The rule that products with changes are added up by."""
-    return f"what multiplies {' and '.join(text(part) for part in changes)}, collected"
+    said = (text(part, 0, True) for part in changes)
+    return f"what multiplies {' and '.join(said)}, collected"
 
 
 def first_of(result: Node) -> dict[Node, Node]:

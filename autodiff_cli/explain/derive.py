@@ -405,7 +405,7 @@ class _Context:
             alike = [x for x in nodes if x.outputs is None and x.shape == let.shape
                      and close(value_of(x), value_of(let))]  # fmt: skip
             if alike:
-                apart = [np.abs(value_of(x) - value_of(let)).max(initial=0) for x in alike]
+                apart = [np.abs(1.0 * value_of(x) - value_of(let)).max(initial=0) for x in alike]
                 found.setdefault(alike[int(np.argmin(apart))], letter)
         return found
 

@@ -602,6 +602,10 @@ def tidied(shown: Any) -> Any:
             return Negative(tidied(Infix(key, inner, other)))
         case Infix("matmul", left, Negative(inner)):
             return Negative(Infix("matmul", left, inner))
+        case Infix("mul" | "div" | "matmul" as key, Number(value), other) if value < 0:
+            return Negative(tidied(Infix(key, Number(-value), other)))
+        case Call("eye", (), (("n", rows), ("m", columns), *_)) if rows == columns:
+            return Call("eye", (Number(int(rows)),))
         case Infix("mul", Number(first), Number(second)):
             return Number(first * second)
         case Infix("mul", left, Number() as number):

@@ -41,6 +41,11 @@ def test_rules_of_ops_themselves(wrt: str, loss: str, rule: str) -> None:
     assert found.error is None and rule in [step.rule for step in found.derivatives[0].steps]
 
 
+def test_conditions_have_names() -> None:
+    found = steps("multi_margin_loss(Q, k)", "Q")
+    assert found.derivatives[0].lets and (found.error is None or found.error.code == "E404")
+
+
 def test_what_cannot_be_said_is_refused_where_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(self: Any, node: Any) -> Any:
         raise NoFormula(node)
@@ -148,6 +153,10 @@ def test_networks_have_the_names_of_the_formula() -> None:
         ("loss = -sum(softmax(z, 0) * log(softmax(z, 0)))", "z",
          "-sum(d(p) * log(p) + p * d(log(p)))"),
         ("loss = std(x)", "x", "0.5 / loss * sum(2 * (x - mean(x)) * (dx - mean(dx))) / 2"),
+        ("loss = cross_entropy(X @ W, k)", "W",
+         "sum(-0.25 * one_hot(k, 2) * (d(X @ W) - sum(p * d(X @ W), 1, keepdim=True)))"),
+        ("loss = -0.5 * (x - z) @ inv(A @ A.T) @ (x - z)", "x",
+         "-0.5 * dx @ inv(A @ A.T) @ (x - z) + h @ dx"),
         ("loss = sum(maximum(x, z))", "x", "sum(where(x > z, dx, 0))"),
         ("loss = 1 / norm(x)", "x", "-d(norm(x)) / norm(x)**2"),
         ("dw = const([1, 2, 3]); loss = sum(w**2 * dw)", "w", "sum(2 * w * d(w) * dw)"),

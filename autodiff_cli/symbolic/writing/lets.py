@@ -192,6 +192,14 @@ def uses_of(shown: Any) -> list[str]:
 
 def letter(part: Any, taken: Container[str], names: Container[str]) -> str:
     """A name for a part of a formula that is not taken."""
-    key = part.function if isinstance(part, Call) else getattr(part, "key", "")
-    wanted = (*([LETTERS[key]] if key in LETTERS else []), *SPARE)
+    wanted = (*([LETTERS[_kind(part)]] if has_letter(part) else []), *SPARE)
     return next(name for name in wanted if name not in taken and name not in names)
+
+
+def has_letter(part: Any) -> bool:
+    """Whether what a part is usually has a certain letter."""
+    return _kind(part) in LETTERS
+
+
+def _kind(part: Any) -> str:
+    return str(part.function if isinstance(part, Call) else getattr(part, "key", ""))
