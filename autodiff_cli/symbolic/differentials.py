@@ -22,8 +22,7 @@ from .algebra import Algebra
 from .atoms.places import result_of
 from .derivation import spellings
 from .reading import READERS, Reader, is_function
-from .slopes import PLAIN as PLAIN_SLOPES
-from .slopes import Slopes
+from .slopes import Slopes, is_plain
 from .terms import OPERAND, NoFormula
 from .writing.expression import (
     KINDS,
@@ -245,14 +244,10 @@ class Rules:
         if key in READERS and not node.ndim and key != "output":
             return self._loss(node)
         body = result_of(node) or node.body
-        plain = node.op.name in PLAIN_SLOPES or node.op.vjp_rule is not None
-        if isinstance(body, Node) and is_function(node) and not plain:
-            return self._smooth(node)
-        if (
-            isinstance(body, Node)
-            and (node.op.kind is not Kind.POINTWISE)
-            and not (is_function(node) and plain)
-        ):
+        if isinstance(body, Node) and is_function(node):
+            plain = node.op.vjp_rule is not None or is_plain(node.op, node.args)
+            return self._function(node) if plain else self._smooth(node)
+        if isinstance(body, Node) and node.op.kind is not Kind.POINTWISE:
             first, second = (text(self.with_names(self.of(x))) for x in (node, body))
             if first == second and body.op.key not in (*SAME, *CUT):
                 return self.rule(body)

@@ -242,7 +242,7 @@ class Slopes:
         inner = [self.of(part) for part in atom.parts]
         if not any(slope.terms for slope in inner):
             return None
-        if op.name not in PLAIN and op.vjp_rule is None:
+        if op.vjp_rule is None and not is_plain(op, statics):
             return self._of_body(op, statics, atom.parts[0])
         locals_ = self.local(number)
         labels = tuple(None if s == 1 else i for i, s in enumerate(atom.shape))
@@ -259,9 +259,8 @@ class Slopes:
         """The slopes of a function of elements, one for each operand."""
         atom = self.algebra.atoms[number]
         op, statics = atom.data
-        plain = PLAIN.get(op.name)
-        if plain is not None:
-            return [*plain(self.algebra, *atom.parts)]
+        if is_plain(op, statics):
+            return [*PLAIN[op.name](self.algebra, *atom.parts)]
         return self._by_rule(op, statics, atom.parts, self.algebra.of_atom(number))
 
     def _of_body(self, op: Op, statics: tuple[object, ...], inner: Sum) -> Sum:
@@ -321,3 +320,10 @@ PLAIN: Mapping[str, Callable[..., list[Sum]]] = {
     "pow": _pow,
     "atan2": _atan2,
 }
+
+
+def is_plain(op: Op, args: tuple[object, ...]) -> bool:
+    """Whether an op, with what it takes where nothing else is said, has slopes that are shorter
+    than its rule."""
+    pairs = zip(op.params, args, strict=False)
+    return op.name in PLAIN and all(p.tensorial or value == p.default for p, value in pairs)

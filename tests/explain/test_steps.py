@@ -208,6 +208,9 @@ def test_elements_that_are_alike_share_a_change(loss: str, line: str, rule: str)
         ("sum(N[0, 1:, 2]**2)", "N", "sum(2 * N[0, 1:, 2] * dN[0, 1:, 2])"),
         ("sum(A[1:][1:])", "A", "sum(dA[1:][1:])"),
         ("sum(exp(x[:, None] * z))", "x", "sum(exp(x[:, None] * z) * dx[:, None] * z)"),
+        ("mean(softplus(-y * (X @ w)))", "w", "mean(sigmoid(-y * (X @ w)) * d(-y * (X @ w)))"),
+        ("sum(softplus(x, 2, 3))", "x",
+         "sum(where(2 * x > 3, 1, sigmoid(2 * where(2 * x <= 3, x, 0))) * dx)"),
         ("x / norm(x) @ z", "x", "(dx * norm(x) - x * d(norm(x))) / norm(x)**2 @ z"),
     ],
 )  # fmt: skip
