@@ -190,6 +190,14 @@ _OTHERS = {
     "torchaudio": "make the signals: `torch.randn(8, 1, 16000)`",
 }
 DRAWING = frozenset({"matplotlib", "mpl_toolkits", "pylab", "seaborn"})
+PYPLOT = """
+    annotate arrow axes axhline axhspan axis axvline axvspan bar barh boxplot cla clf close cm
+    colorbar contour contourf draw errorbar figure fill fill_between gca gcf grid hist hlines
+    imshow ioff ion legend loglog pause pcolormesh pie plot quiver rc rcParams savefig sca
+    scatter semilogx semilogy show stem step style subplot subplot2grid subplot_mosaic subplots
+    subplots_adjust suptitle text tick_params tight_layout title twinx violinplot vlines xlabel
+    xlim xscale xticks ylabel ylim yscale yticks
+"""  # what `from matplotlib.pyplot import *` brings, but for the rare
 _PICTURES = "`autodiff run FILE --plot` shows gradients and losses, `autodiff graph FILE` the graph"
 
 
@@ -200,7 +208,8 @@ def import_module(dotted: str) -> Any:
     if path is None and dotted in from_above(FILES_OF_CLASSES):
         path = MODULES[dotted.rpartition(".")[0]]
     if path is None and dotted.partition(".")[0] in DRAWING:
-        STATE.warn("W209", "pictures are left out: nothing is drawn here", _PICTURES)
+        if all(warning.code != "W209" for warning in STATE.warnings):
+            STATE.warn("W209", "pictures are left out: nothing is drawn here", _PICTURES)
         return provided("python.drawing.Drawing")()
     if path is None:
         raise fail(
@@ -251,7 +260,10 @@ def names_of(namespace: Namespace) -> dict[str, bool]:
 
 def names_below(module: str) -> list[str]:
     """What `from module import *` brings: the public names of a small module."""
-    names = names_of(import_module(module))
+    namespace = import_module(module)
+    if not isinstance(namespace, Namespace):
+        return PYPLOT.split()
+    names = names_of(namespace)
     found = [name for name, inner in names.items() if not inner and not name.startswith("_")]
     if not 0 < len(found) <= MOST_AT_ONCE:
         raise fault("E209 import-not-supported", module=module)

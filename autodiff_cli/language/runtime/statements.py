@@ -283,6 +283,7 @@ def _function(tree: syntax.FunctionDef, context: Context) -> RunStatement:
 def _import(tree: syntax.Import, context: Context) -> RunStatement:
     def run(scope: Scope) -> Signal:
         for alias in tree.names:
+            STATE.span = alias.span
             try:
                 namespace = import_module(alias.name)
                 if alias.asname is None and "." in alias.name:
@@ -301,6 +302,7 @@ def _import_from(tree: syntax.ImportFrom, context: Context) -> RunStatement:
 
     def run(scope: Scope) -> Signal:
         for alias in tree.names:
+            STATE.span = alias.span
             try:
                 names = names_below(tree.module) if alias.name == "*" else [alias.name]
                 for name in names:

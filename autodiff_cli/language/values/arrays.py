@@ -238,7 +238,9 @@ def computed(name: str) -> Callable[..., Any]:
                  for k, v in kwargs.items()}  # fmt: skip
         if sizes is not None:
             values = [np.asarray(a) if hasattr(a, "tensor") else a for a in given]
-            check_size(to_size(sizes(*values, **named)), DTYPES["float64"])
+            with suppress(ValueError):
+                wanted = np.ravel(sizes(*values, **named)).tolist()
+                check_size(to_size(wanted), DTYPES["float64"])
         elif isinstance(function, np.ufunc):
             if len(given) > function.nin:
                 out = args[function.nin]
