@@ -278,3 +278,10 @@ def test_axes_that_are_split_and_joined(text: str) -> None:
     assert found.error is None
     assert {d.wrt: d.text for d in found.derivatives} == RESIZED[text]
     assert all(d.verified for d in found.derivatives)
+
+
+def test_a_norm_of_instances_has_formulas() -> None:
+    text = HEAD + "x = torch.randn(2, 4, 3, 3, requires_grad=True)\n"
+    text += "loss = nn.InstanceNorm2d(4, affine=True)(x).pow(2).sum()\nloss.backward()\n"
+    found = derive_source(Source(text, "test.py"), Options(), Request())
+    assert found.error is None and found.derivatives

@@ -379,7 +379,8 @@ def permuted(form: Form, order: Sequence[int]) -> Form:
     if isinstance(shown, Call) and shown.function in ("transpose", "permute"):
         before = _order_of(shown, len(order))
         inner = Form(form.cost - 1, form.marks - 1, shown.arguments[0])
-        return permuted(inner, [before[i] for i in order])
+        ahead = len(order) - len(before)  # axes that broadcasting puts in front: they stay there
+        return permuted(inner, [before[i - ahead] for i in order[ahead:]])
     moved = [axis for axis, source in enumerate(order) if axis != source]
     if len(moved) == 2:
         return call("transpose", form, *map(Number, moved))._replace(marks=form.marks + 1)
