@@ -28,6 +28,7 @@ from ..symbolic.differentials import (
     given,
     summed,
     tidied,
+    woven,
 )
 from ..symbolic.reading import Reader
 from ..symbolic.slopes import Slopes
@@ -112,7 +113,8 @@ class _Steps:
         self.below: dict[Node, set[Node]] = {}
         self.said: set[str] = {*known.ends.values(), *known.values.values()}
         self.taken = self.said.union(known.lets, known.taken, [change, "d"])
-        met = cuts(result, known.ends)
+        self.rules.woven, inside = woven(result, {**known.ends, **known.values})
+        met = [node for node in cuts(result, known.ends) if node not in inside]
         for node in met:
             if node not in self.rules.names and len(text(self.rules.of(node), 0, True)) > LONG_NAME:
                 self.rules.names = {**self.rules.names, node: self._letter()}

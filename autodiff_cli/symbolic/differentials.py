@@ -3,7 +3,7 @@ program in which `d(...)` stands for how its operand changes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from functools import partial, reduce
 from typing import Any
 
@@ -17,7 +17,7 @@ from ..graph.kinds import Kind
 from ..graph.node import Node
 from ..graph.op import constant, results_of, value_of
 from ..graph.registry import overloads
-from ..graph.walk import bottom_up
+from ..graph.walk import SEQUENCE, bottom_up, walk
 from .algebra import Algebra
 from .atoms.places import result_of
 from .derivation import spellings
@@ -47,11 +47,11 @@ from .writing.expression import (
     text,
     transposes,
 )
-from .writing.lets import mapped
+from .writing.lets import mapped, mentioned
 from .writing.matrix_form import Printer
 from .writing.strides import MADE, called_as
 
-SAME = ("cast", "alias", "clone", "contiguous", "depends", "with_value", "positive")
+SAME = ("cast", "alias", "clone", "contiguous", "depends", "with_value", "positive", "once")
 LINEAR = ("sum", "mean", "summed_to", "cumsum", "diag_embed", "diagonal", "trace", "gather")
 ALONG = ("softmax", "log_softmax", "logsumexp", "amax", "amin", "prod")
 SOLVES = {"solve_triangular": 1, "cholesky_solve": 0}  # which operand they are linear in
@@ -76,6 +76,7 @@ class Rules:
         self.change = Name(change, variable.shape)
         self.first: Mapping[Node, Node] = {}  # of what was computed twice, the first
         self.written: list[tuple[str, str]] = []  # texts, and names for them
+        self.woven: Mapping[Node, tuple[Node, ...]] = {}  # products of moved arrays: of which
         self.changes: dict[Call, Node] = {}
         self.dependent: dict[Node, bool] = {variable: True}
         self.named: dict[str, Callable[..., Made | None]] = {
@@ -106,7 +107,19 @@ class Rules:
     def of(
         self, node: Node, names: Mapping[Node, str] | None = None, opened: bool = False
     ) -> Expression:
-        return tidied(expression_of(node, names or self.names, opened=opened, masks=self.masks))
+        names = names or self.names
+        if node in self.woven and (opened or node not in names):
+            return self._spelled(node)
+        marks = {x: f"{MARK}w{i}" for i, x in enumerate(self.woven)}
+        shown = expression_of(node, {**marks, **names}, opened=opened, masks=self.masks)
+        found = {marks[x]: self._spelled(x) for x in self.woven if marks[x] in mentioned(shown)}
+        return tidied(given(shown, found))
+
+    def _spelled(self, node: Node) -> Expression:
+        """A product of moved arrays, as a sum of products."""
+        marks = {x: f"{MARK}{i}" for i, x in enumerate(self.woven[node])}
+        shown = spellings(node, marks)[0].shown
+        return tidied(given(shown, {mark: self.of(x) for x, mark in marks.items()}))
 
     def d(self, node: Node) -> Expression:
         """How a node changes."""
@@ -172,22 +185,27 @@ class Rules:
         of the op itself."""
         if not self.depends(node):
             return self._still(node), REST
+        if node in self.woven:
+            made, _ = self._linearized(node, self.woven[node])
+            alone = sum(map(self.depends, self.woven[node])) == 1
+            return made, CONSTANT_FACTOR if alone else "product rule"
         try:
             return self._said(node)
         except NoFormula:
             return self._linearized(node)
 
-    def _linearized(self, node: Node) -> Made:
+    def _linearized(self, node: Node, operands: tuple[Node, ...] = ()) -> Made:
         """What the op's own rule makes of changes of its operands."""
         call = node.args[0] if node.op.key == "output" else node
-        moving = [x for x in dict.fromkeys(call.inputs) if self.depends(x)]
+        operands = tuple(dict.fromkeys(operands or call.inputs))
+        moving = [x for x in operands if self.depends(x)]
         changes = [constant(np.full(x.shape, 0.5, x.dtype)) for x in moving]
         try:
             (tangent,) = Linearized([node], moving).along(list(changes))
         except AutodiffError as error:
             go_on_after(error)
             raise NoFormula(node) from None
-        marks = {x: f"{MARK}{i}" for i, x in enumerate(dict.fromkeys(call.inputs))}
+        marks = {x: f"{MARK}{i}" for i, x in enumerate(operands)}
         results = {x: self.names[x] for x in results_of(call) if x in self.names}
         moved = {change: f"{MARK}d{marks[x]}" for x, change in zip(moving, changes, strict=True)}
         ways = spellings(tangent, {**results, **marks, **moved})
@@ -550,6 +568,32 @@ class Rules:
         return self._chained(node, node.inputs, slopes)
 
 
+def woven(result: Node, ends: Container[Node]) -> tuple[dict[Node, tuple[Node, ...]], set[Node]]:
+    """Products of arrays whose axes are moved, as `einsum` makes them, and what they are of; and
+    what is inside of them. `ends` are not."""
+
+    def weaves(node: Node) -> bool:
+        return node.op.kind is Kind.MOVEMENT or node.op.key == "bmm"
+
+    nodes = list(walk([result], lambda node: node.inputs))
+    tops = {x for node in nodes if not weaves(node) for x in node.inputs}
+    tops |= {result, *(node for node in nodes if node in ends)}
+    found: dict[Node, tuple[Node, ...]] = {}
+    inner: set[Node] = set()
+    for top in filter(weaves, tops):
+        operands, inside = [], [top]
+        for node in inside:
+            for x in node.inputs:
+                if not weaves(x) or x in ends:
+                    operands.append(x)  # as often as it stands there
+                elif x not in inside:
+                    inside.append(x)
+        if any(node.op.key == "bmm" for node in inside):
+            found[top] = tuple(sorted(operands, key=SEQUENCE))
+            inner.update(inside[1:])
+    return found, inner - tops
+
+
 def tidied(shown: Any) -> Any:
     """`a * b / c` for `a * (b / c)`, `a / b` for `a * (1 / b)`, `a - b` for `a + -b`, `a**2` for
     `a * a`."""
@@ -599,6 +643,8 @@ def tidied(shown: Any) -> Any:
             return Negative(Infix("matmul", left, inner))
         case Infix("mul" | "div" | "matmul" as key, Number(value), other) if value < 0:
             return Negative(tidied(Infix(key, Number(-value), other)))
+        case Call("once", (inner,), ()):
+            return inner
         case Call("eye", (), (("n", rows), ("m", columns), *_)) if rows == columns:
             return Call("eye", (Number(int(rows)),))
         case Infix("mul", Number(first), Number(second)):
