@@ -100,7 +100,14 @@ class Graph:
 
         roots = list(roots)
         order = sorted(walk(roots, below), key=SEQUENCE)
-        self.chosen, _ = representatives([n for n in order if below(n)])
+        equal: dict[Any, Node] = {}
+        alike: dict[Node, Node] = {}
+        for node in order:
+            if not (node.inputs or below(node) or node in self.inputs or node.op is ops.LEAF):
+                value = np.asarray(value_of(node))
+                key = node.weak, value.dtype, value.shape, value.tobytes()
+                alike[node] = equal.setdefault(key, node)
+        self.chosen, _ = representatives([n for n in order if below(n)], alike)
         self.live: set[Node] = set()
         for node in order:
             if node in self.inputs or any(n in self.live for n in below(node)):
@@ -188,7 +195,11 @@ class NumpySource(GraphSource):
             return expression(array_text(array))
         name = self.kernels.free("C", numbered=True)
         self.data[name] = array
-        return expression(name)
+        if self.kernels.library != "JAX" or array.dtype != np.float32:
+            return expression(name)
+        own = self.kernels.free("v", numbered=True)  # convolutions are of one dtype in JAX
+        self.lines.append(f"{own} = {name}.astype(np.float32)  # {array.shape}")
+        return expression(own)
 
     def _applied(self, node: Node) -> Any:
         op = node.op

@@ -7,8 +7,9 @@ fall away. Every replacement is bit-equal.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import is_
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -33,9 +34,12 @@ def special(node: Node) -> Any:
     return None
 
 
-def representatives(order: list[Node]) -> tuple[dict[Node, Node], list[Node]]:
-    """For each node of the order the one that is computed in its place, and those, in order."""
-    chosen: dict[Node, Node] = {}
+def representatives(
+    order: list[Node], alike: Mapping[Node, Node] = MappingProxyType({})
+) -> tuple[dict[Node, Node], list[Node]]:
+    """For each node of the order the one that is computed in its place, and those, in order;
+    `alike`: for nodes that are given, one that is equal."""
+    chosen = dict(alike)
     seen: dict[Any, Node] = {}
     computed: list[Node] = []
     for node in order:

@@ -259,6 +259,14 @@ slopes = torch.func.grad(f)(x)
 (along * 2 + (slopes ** 2).sum()).backward()
 """
 
+# Data in single precision that nothing is differentiated by.
+CONVOLVED = """import torch, torch.nn as nn, torch.nn.functional as F
+torch.manual_seed(0)
+net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.MaxPool2d(2))
+x = F.interpolate(torch.randn(2, 1, 4, 4), size=(6, 6))
+(net(x) ** 2).sum().backward()
+"""
+
 # Losses as one writes them, which overflow at 1000: the loss in SciPy's words, and its gradient.
 STABLE = {
     "log(sum(exp(z)))": (lambda z: logsumexp(z), lambda z: softmax(z)),
@@ -343,6 +351,7 @@ def written(to: str) -> dict[str, str]:
             "a.expr",
         )
     texts["transformed"] = TRANSFORMED, "program.py"
+    texts["convolved"] = CONVOLVED, "program.py"
     texts["split"] = "x = [1, 2, 3]; p, q = split(x, [1, 2]); loss = sum(p * q**2)", "a.expr"
     for case in BACKWARD:
         texts[case["id"].replace(" ", "-")] = case["source"], "program.py"
@@ -410,6 +419,13 @@ def test_parameters_that_were_updated_are_inputs() -> None:
     w = softmax([0.5, -1.0])
     np.testing.assert_allclose(found, (w * np.log(w)).sum(), 1e-12)
     np.testing.assert_allclose(gradients["x"], w * (np.log(w) - found), 1e-12)
+
+
+def test_what_is_equal_is_written_once() -> None:
+    """Each gradient has its formula, with constants of its own."""
+    code = exported(CONVOLVED).code
+    result_of(code)
+    assert code.count("= scatter_tensor(") == 1 and code.count("np.argmax(") == 1
 
 
 def test_what_has_no_loss_is_said() -> None:

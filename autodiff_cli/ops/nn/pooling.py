@@ -138,7 +138,19 @@ def _searched(x, tables):
     return index
 
 
-def _windows_in_jax(input, rules):
+def _places_as_text(at):
+    """Positions (windows, places in a window), by how far the windows and the places are apart."""
+    first, *steps = (int(at[place]) for place in ((0, 0), (-1, 0), (0, -1)))
+    steps = [(last - first) // max(n - 1, 1) for last, n in zip(steps, at.shape, strict=True)]
+    rows, columns = (np.arange(n) * step for n, step in zip(at.shape, steps, strict=True))
+    if not (at == first + rows[:, None] + columns).all():
+        return f"np.array({at.tolist()})"
+    apart, within = (f"np.arange({n})" for n in at.shape)
+    ends = [f"{apart}[:, None] * {steps[0]}", within + f" * {steps[1]}" * (steps[1] != 1)]
+    return f"({' + '.join(ends + [str(first)] * (first != 0))})"
+
+
+def _windows_as_text(input, rules):
     """The elements of each window, and their flat positions, a row for each window."""
     n = len(rules)
     sizes = input.shape[input.ndim - n :]
@@ -149,7 +161,7 @@ def _windows_in_jax(input, rules):
         shape = [1] * (2 * n)
         shape[i], shape[n + i] = at.shape
         places.insert(
-            0, f"np.array({at.tolist()}).reshape({tuple(shape)})" + f" * {flat}" * (i < n - 1)
+            0, f"{_places_as_text(at)}.reshape({tuple(shape)})" + f" * {flat}" * (i < n - 1)
         )
         flat *= size
     out = math.prod(rule[1] for rule in rules)
@@ -158,12 +170,12 @@ def _windows_in_jax(input, rules):
     return f"np.take(input.reshape({lead}), {positions}, -1)", positions, out
 
 
-def _maximum_in_jax(input, rules):
-    return f"np.max({_windows_in_jax(input, rules)[0]}, -1).reshape(shape)"
+def _maximum_as_text(input, rules):
+    return f"np.max({_windows_as_text(input, rules)[0]}, -1).reshape(shape)"
 
 
-def _maximum_index_in_jax(input, rules):
-    windows, positions, out = _windows_in_jax(input, rules)
+def _maximum_index_as_text(input, rules):
+    windows, positions, out = _windows_as_text(input, rules)
     return f"{positions}[np.arange({out}), np.argmax({windows}, -1)].reshape(shape)"
 
 
@@ -175,7 +187,7 @@ def _max_name(input, rules):
 
 @opaque(
     _maximum,
-    jax=_maximum_in_jax,
+    numpy=_maximum_as_text,
     public=False,
     grad_fn=_max_name,
     shape=lambda input, rules: (_pooled_shape(input, rules), input.dtype),
@@ -193,7 +205,7 @@ def max_windows(input: Tensor, rules: Any):
 
 @opaque(
     _maximum_index,
-    jax=_maximum_index_in_jax,
+    numpy=_maximum_index_as_text,
     public=False,
     properties=frozenset({"samplewise"}),
     shape=lambda input, rules: (_pooled_shape(input, rules), INT64),

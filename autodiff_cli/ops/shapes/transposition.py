@@ -44,6 +44,7 @@ def _exchanged(values, a, b):
 
 @movement(
     lambda x, dim0, dim1: np.swapaxes(x, dim0, dim1) if x.ndim else x,
+    numpy=lambda input, dim0, dim1: "np.swapaxes(input, dim0, dim1)" if input.shape else "input",
     view=True,
     inplace=True,
     aliases=["swapdims"],
