@@ -14,8 +14,8 @@ from ..source import Source
 from .pasted import without_prompts
 
 _COMMAND = re.compile(r"[:%][A-Za-z]|\?{1,2}\s*\w|[\w.]+\?{1,2}\s*$")
-_GOES_ON = frozenset(KIND[name] for name in ("ELSE", "ELIF") if name in KIND)
-_AT = KIND.get("AT", -1)
+_GOES_ON = frozenset(KIND[name] for name in ("ELSE", "ELIF", "EXCEPT", "FINALLY"))
+_AT = KIND["AT"]
 
 
 def pieces(text: str) -> Iterator[tuple[str, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autodiff_cli.checks import differences, expectations, gradients, runner
-from autodiff_cli.checks.collect import BadKeyword, collect, matches
+from autodiff_cli.checks.collect import BadKeyword, _fits, collect, matches
 from autodiff_cli.checks.model import FileResult, Item, Settings
 from autodiff_cli.checks.runner import check_file, check_source
 from autodiff_cli.errors import fault
@@ -501,3 +502,17 @@ def test_nested_gitignore(tmp_path: Path) -> None:
     (tmp_path / "s" / ".gitignore").write_text("b*\n!a*\n")
     assert [Path(p).name for p in collect([str(tmp_path)])] == ["a.expr"]
     assert len(collect([str(tmp_path / "t")])) == 1
+
+
+def means(names: list[str], parts: list[str]) -> bool:
+    if not parts or not names:
+        return not names and all(part == "**" for part in parts)
+    if parts[0] == "**":
+        return means(names, parts[1:]) or means(names[1:], parts)
+    return parts[0] in ("*", names[0]) and means(names[1:], parts[1:])
+
+
+def test_patterns_of_what_is_ignored_are_matched_name_by_name() -> None:
+    for names in (list(x) for n in range(5) for x in product("ab", repeat=n)):
+        for parts in (list(x) for n in range(5) for x in product(("a", "*", "**"), repeat=n)):
+            assert _fits(names, parts) is means(names, parts), (names, parts)

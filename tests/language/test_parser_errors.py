@@ -20,6 +20,8 @@ CASES = [
     ("for i in range(3:\n    x = 1\n", "E101", 1, 15, "`(` is never closed", "before the `:`"),
     ("x = foo(1]\n", "E101", 1, 10, "`(` is closed by `]`", "write `)`"),
     ("x = 1)\n", "E102", 1, 6, "closes nothing", "remove"),
+    ("try:\n  x\n", "E102", 2, 4, "needs an `except` or a `finally`", "go on with"),
+    ("try:\n  x\nelse:\n  y\n", "E102", 3, 1, "needs an `except`", "`except Exception"),
     ("x y\n", "E102", 1, 3, "side by side", "x * y"),
     ("f(a b)\n", "E102", 1, 5, "side by side", "`a, b`"),
     ("x = [1 2]\n", "E102", 1, 8, "side by side", "`1, 2`"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import os
 import subprocess
@@ -16,6 +17,9 @@ from autodiff_cli.cli.streams import Environment
 from autodiff_cli.outside import OUTSIDE
 from autodiff_cli.repl.script import pieces
 
+from ..recorded import cases
+from ..together import together
+
 SCRIPTS = [
     ("2 + 3\n", "5\n", 0),
     ("", "", 0),
@@ -24,6 +28,7 @@ SCRIPTS = [
     ("def f(x):\n  y = x\n\n  return y + 1\nf(1)\n", "2\n", 0),
     ("if 0:\n  print(1)\nelse:\n  print(2)\nprint(3)\n", "2\n3\n", 0),
     ("for i in range(2):\n  if i:\n    print(i)\nprint('end')\n", "1\nend\n", 0),
+    ("try:\n  1 / 0\nexcept ZeroDivisionError:\n  print(1)\nfinally:\n  print(2)\n", "1\n2\n", 0),
     ("x = 1; x\n:quit\nundefined\n", "1\n", 0),
     ("1\nundefined\n2\n", "1\n", 3),
     ("1\nx = [1, 2\n", "1\n", 3),
@@ -114,3 +119,17 @@ def test_files_and_code_come_first(tmp_path: Path) -> None:
     out = io.StringIO()
     assert main(["repl", str(path), "-e", "b = 4"], Environment(stdin, out, io.StringIO(), {})) == 0
     assert out.getvalue().endswith("7\n")
+
+
+@together(cases("programs"), lambda case: case["id"])
+def test_pieces_are_the_statements_that_python_finds(case: dict[str, Any]) -> None:
+    starts = {
+        min(part.lineno for part in (tree, *getattr(tree, "decorator_list", ())))
+        for tree in ast.parse(case["source"]).body
+    }
+    found = set()
+    for piece, before in pieces(case["source"]):
+        lines = piece.split("\n")
+        blank = next(i for i, line in enumerate(lines) if line.split("#")[0].strip())
+        found.add(before + 1 + blank)
+    assert found == starts

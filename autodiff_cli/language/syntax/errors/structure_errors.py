@@ -184,6 +184,13 @@ def needs_in(context: Context) -> AutodiffError | None:
     return context.error("a `for` needs `in`", label, f"write `for {last} in ...:`")
 
 
+def without_except(context: Context) -> AutodiffError | None:
+    """`try:` and its block, and nothing that goes on."""
+    if "EXCEPT" not in context.expected or "NAME" in context.expected:
+        return None
+    return context.fault("E102 try-without-except")
+
+
 def without_if(context: Context) -> AutodiffError | None:
     if context.index != context.first or TERMINALS[context.kind] not in (
         "ELSE", "ELIF", "EXCEPT", "FINALLY",

@@ -20,16 +20,24 @@ from .sign_errors import (
     rows_of,
     side_by_side,
 )
-from .structure_errors import indentation, line_ends, missing_colon, needs_in, unclosed, without_if
+from .structure_errors import (
+    indentation,
+    line_ends,
+    missing_colon,
+    needs_in,
+    unclosed,
+    without_except,
+    without_if,
+)
 
 
 def explain(tokens: Tokens, index: int, expected: set[str]) -> AutodiffError:
     """The error of a token that does not fit; `expected` are the terminals that would have."""
     context = Context(tokens, index, expected)
     for look in (
-        _empty_field, unclosed, indentation, unsupported, without_if, prompt, pair_of_signs,
-        reserved_word, missing_colon, needs_in, no_else, notation, line_ends, equal_sign,
-        side_by_side, missing_value, _in_field,
+        _empty_field, unclosed, indentation, without_except, unsupported, without_if, prompt,
+        pair_of_signs, reserved_word, missing_colon, needs_in, no_else, notation, line_ends,
+        equal_sign, side_by_side, missing_value, _in_field,
     ):  # fmt: skip
         error = look(context)
         if error is not None:
@@ -134,7 +142,8 @@ def _form(context: Context) -> AutodiffError | None:
 
 def _unexpected(context: Context) -> AutodiffError:
     if context.at_end():
-        last = context.text(context.index - 1) if context.index else ""
+        before = (context.text(at) for at in range(context.index - 1, -1, -1))
+        last = next(filter(str.strip, before), "")
         return context.fault("E102 text-ends-after", context.wanted(), last=last)
     text = context.text(context.index)
     wanted = context.wanted()
