@@ -171,19 +171,25 @@ def test_networks_have_the_names_of_the_formula() -> None:
          "-0.5 * dx @ inv(A @ A.T) @ (x - z) + h @ dx"),
         ("loss = sum(maximum(x, z))", "x", "sum(where(x > z, dx, 0))"),
         ("loss = 1 / norm(x)", "x", "-d(norm(x)) / norm(x)**2"),
+        ("loss = sum(max_pool2d(I, 2)**2)", "I",
+         "sum(2 * max_pool2d(I, 2) * d(max_pool2d(I, 2)))"),
+        ("loss = sum(avg_pool2d(I, 2, 1, 1)**2)", "I",
+         "sum(2 * avg_pool2d(I, 2, 1, 1) * avg_pool2d(dI, 2, 1, 1))"),
+        ("loss = sum(adaptive_max_pool1d(N, 4)[0]**2)", "N", None),
+        ("loss = sum(max_pool1d(N, 3, 1, 1, 2)**2)", "N", None),
         ("dw = const([1, 2, 3]); loss = sum(w**2 * dw)", "w", "sum(2 * w * d(w) * dw)"),
         ("loss = mean(maximum(zeros(4), 1 - y * (X @ w)))", "w",
          "mean(d(maximum(zeros(4), 1 - y * (X @ w))))"),
         ("loss = sum(tanh(A @ x + x)**2)", "x", "sum(2 * t * (1 - t**2) * (A @ dx + dx))"),
     ],
 )  # fmt: skip
-def test_lines_of_a_derivation(program: str, wrt: str, line: str) -> None:
+def test_lines_of_a_derivation(program: str, wrt: str, line: str | None) -> None:
     found = derive_source(
         Source(f"{DATA}{program}\n", "a.expr"), Options(), Request(wrt=(wrt,)), steps=True
     )
     assert found.error is None
     lines = [step.shown for step in found.derivatives[0].steps]
-    assert line in lines, lines
+    assert line is None or line in lines, lines
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from ...graph.node import Node, Shape
 from ..terms import Factor, Label, NoFormula, Sum
 from ..writing.expression import Call, Index, Infix, Name, Number, filled, static_text
 from ..writing.forms import Form, Forms, Layout, add, constant_array, is_label, times
-from ..writing.strides import INPUT, Window, called
+from ..writing.strides import INPUT, Window, called, one, pooled_by
 from .axes import arranged, flattened, side_by_side_means
 
 if TYPE_CHECKING:
@@ -87,23 +87,21 @@ def maxima(reader: Reader, node: Node, inner: Node, rules: tuple[Any, ...]) -> S
     rules, source, lead = _plain(reader, node, inner, rules)
     dims = len(rules)
     inside, outside = source.shape[-dims:], tuple(rule[1] for rule in rules)
+    called = pooled_by(rules, inside)
+    if called is None:
+        raise NoFormula(node)
+    name, given, keywords = called
+    arguments = tuple(Name(static_text(numbers)) for numbers in given)
     if rules[0][0] == "adaptive":
         width = tuple(n // out for n, out in zip(inside, outside, strict=True))
         apart = all(n == k * out for n, k, out in zip(inside, width, outside, strict=True))
-        window = Window(width, (0,) * dims, (1,) * dims) if apart else None
-        data = Pool(f"adaptive_max_pool{dims}d", (Name(static_text(_one(outside))),), (), window,
-                    outside + inside + width)  # fmt: skip
+        window = Window(width, (0,) * dims, (1,) * dims)
     else:
-        kernel, stride, padding, dilation = (tuple(r[i] for r in rules) for i in (2, 3, 4, 5))
-        least = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, p, d, k, s in
-                 zip(inside, padding, dilation, kernel, stride, strict=True)]  # fmt: skip
-        keywords: tuple[tuple[str, str], ...] = ()
-        keywords += (("dilation", static_text(_one(dilation))),) if set(dilation) != {1} else ()
-        keywords += (("ceil_mode", "True"),) if (*least,) != outside else ()
-        apart = set(dilation) == {1} and all(s >= k for s, k in zip(stride, kernel, strict=True))
-        window = Window(stride, padding, dilation) if apart else None
-        data = Pool(f"max_pool{dims}d", _arguments(stride, padding, kernel), keywords, window,
-                    outside + inside + kernel)  # fmt: skip
+        width, stride, padding, dilation = (tuple(r[i] for r in rules) for i in (2, 3, 4, 5))
+        apart = set(dilation) == {1} and all(s >= k for s, k in zip(stride, width, strict=True))
+        window = Window(stride, padding, dilation)
+    sizes = outside + inside + width
+    data = Pool(name, arguments, keywords, window if apart else None, sizes)
     shape = lead + outside
     found = reader.algebra.of_atom(reader.algebra.atom("maxima", data, (source,), shape))
     return reader.algebra.moved(found, _labels(_kept(node, len(shape)), shape), node.shape)
@@ -134,14 +132,10 @@ def _labels(at: Any, shape: Shape) -> tuple[Label, ...]:
     return tuple(None if n == 1 else x for x, n in zip(at, shape, strict=True))
 
 
-def _one(numbers: tuple[int, ...]) -> Any:
-    return numbers[0] if len(set(numbers)) == 1 else numbers
-
-
 def _arguments(stride: Shape, padding: Shape, kernel: Shape) -> tuple[Name, ...]:
     """The size of a window and how it moves, without what is so by default."""
     given = (kernel, stride, padding)[: 3 if any(padding) else 2 if stride != kernel else 1]
-    return tuple(Name(static_text(_one(numbers))) for numbers in given)
+    return tuple(Name(static_text(one(numbers))) for numbers in given)
 
 
 POOLS: dict[str, Callable[..., Sum]] = {

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...graph.node import Node, Shape
 from ...graph.op import CONSTANT, Op
-from .strides import MADE, called_as
+from .strides import MADE, POOLED, called_as, pooled_by
 
 MAX_DEPTH = 12
 MAX_PARTS = 200
@@ -204,6 +204,8 @@ class _Builder:
             parts = (self.build(inner, depth + 1) for inner in node.inputs)
             name, keywords = called_as(node)
             return Call(name, tuple(parts), keywords)
+        if key in POOLED and (pooled := self._pooled(node, depth)) is not None:
+            return pooled
         if transposes(node):
             return Transposed(self.build(node.inputs[0], depth + 1))
         if key in ("embedded", "view_scatter", "copy_slices"):
@@ -213,6 +215,18 @@ class _Builder:
         if not node.op.public and node.op.counterpart is None and type(node.body) is Node:
             return self.build(node.body, depth)
         return self._call(node, depth)
+
+    def _pooled(self, node: Node, depth: int) -> Expression | None:
+        source, rules, *divisor = node.args
+        found = pooled_by(rules, source.shape[-len(rules) :]) if divisor in ([], [None]) else None
+        if found is None:
+            return None
+        name, given, keywords = found
+        places = node.op.key == "max_window_indices"
+        keywords += (("return_indices", "True"),) if places else ()
+        arguments = (Name(static_text(value)) for value in given)
+        made = Call(name, (self.build(source, depth + 1), *arguments), keywords)
+        return Index(made, 1) if places else made
 
     def _placed(self, node: Node, depth: int) -> Expression:
         """What a view shows, among zeros or in what was there before: `select_scatter(...)`."""

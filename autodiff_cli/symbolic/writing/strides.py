@@ -1,9 +1,9 @@
-"""How convolutions are called: their names, and the keywords of how a window moves."""
+"""How convolutions and pools are called: their names, and how a window moves."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...graph.node import Node, Shape
 
@@ -58,3 +58,35 @@ def called_as(node: Node) -> tuple[str, tuple[tuple[str, str], ...]]:
 def along(sizes: Shape, dims: int) -> Iterator[tuple[int, int, int]]:
     """How many places result, input and kernel have along each dim."""
     return zip(sizes[:dims], sizes[dims : 2 * dims], sizes[2 * dims : 3 * dims], strict=True)
+
+
+POOLED = ("max_windows", "max_window_indices", "mean_windows", "adaptive_mean", "resample")
+Pooling = tuple[str, tuple[Any, ...], tuple[tuple[str, str], ...]]
+
+
+def pooled_by(rules: tuple[Any, ...], inside: Shape) -> Pooling | None:
+    """The function that pools axes of these sizes, its arguments after the input and its keywords;
+    None where the rules are of something else."""
+    dims, kinds = len(rules), {rule[0] for rule in rules}
+    outside = tuple(rule[1] for rule in rules)
+    if kinds == {"adaptive"}:
+        return f"adaptive_max_pool{dims}d", (one(outside),), ()
+    if kinds not in ({"max"}, {"mean"}):
+        return None
+    kernel, stride, padding = (tuple(rule[i] for rule in rules) for i in (2, 3, 4))
+    dilation = tuple(rule[5] for rule in rules) if kinds == {"max"} else (1,) * dims
+    least = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, p, d, k, s in
+             zip(inside, padding, dilation, kernel, stride, strict=True)]  # fmt: skip
+    given = (kernel, stride, padding)[: 3 if any(padding) else 2 if stride != kernel else 1]
+    said = {
+        "dilation": set(dilation) != {1} and str(one(dilation)),
+        "ceil_mode": (*least,) != outside and "True",
+        "count_include_pad": kinds == {"mean"} and any(padding) and not rules[0][5] and "False",
+    }
+    keywords = tuple((name, value) for name, value in said.items() if value)
+    return f"{'max' if kinds == {'max'} else 'avg'}_pool{dims}d", (*map(one, given),), keywords
+
+
+def one(numbers: tuple[int, ...]) -> Any:
+    """A number for several that are alike."""
+    return numbers[0] if len(set(numbers)) == 1 else numbers
