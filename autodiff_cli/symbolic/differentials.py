@@ -707,7 +707,7 @@ def _called(node: Node) -> str:
     name = own[0] if type(own) is tuple else node.op.name
     if node.op.key in POOLED:
         source, rules = node.args[:2]
-        name = (pooled_by(rules, source.shape[-len(rules) :]) or [name])[0]
+        name = (pooled_by(node.op.key, rules, source.shape[-len(rules) :]) or [name])[0]
     return name.removeprefix("nn.functional.").removeprefix("linalg.")
 
 

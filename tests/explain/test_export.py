@@ -227,6 +227,7 @@ WRITTEN_IN_PLACE = {
     "rows": "sum(index_add(x, 0, tensor([0, 0]), z[:2]) ** 2) + sum(x[tensor([2, 2])] ** 3)",
     "filled": "sum(index_fill(x, 0, tensor([1]), mu) ** 2) + sum(index_copy(x, 0, k[:1], z[:1]))",
     "order": "sum(sort(x, descending=True)[0] * z) + topk(z, 1)[0][0] ** 2",
+    "batches": "sum(linalg.solve(stack([A, B]), stack([x, z]))**2)",
     "triangles": "sum(cholesky(A @ A.T) ** 3) + sum(linalg.solve_triangular(A, W, upper=True)**2)",
     "views": "sum(diagonal_scatter(A, x) ** 2) + sum(select_scatter(A, x, 1, 0) ** 2) + "
     "sum(diag_embed(x, 1) ** 2) + sum(pad(x, (1, -1)) ** 2)",
@@ -350,6 +351,8 @@ def written(to: str) -> dict[str, str]:
             f"z = [1000, -999, 1001.5]; loss = {loss}",
             "a.expr",
         )
+    if to != "torch":  # which has no word for the view of a view
+        texts["strided"] = f"{DATA}loss = sum(as_strided(A[1:], (2, 2), (1, 2))**3)\n", "a.expr"
     texts["transformed"] = TRANSFORMED, "program.py"
     texts["convolved"] = CONVOLVED, "program.py"
     texts["split"] = "x = [1, 2, 3]; p, q = split(x, [1, 2]); loss = sum(p * q**2)", "a.expr"

@@ -87,7 +87,7 @@ def maxima(reader: Reader, node: Node, inner: Node, rules: tuple[Any, ...]) -> S
     rules, source, lead = _plain(reader, node, inner, rules)
     dims = len(rules)
     inside, outside = source.shape[-dims:], tuple(rule[1] for rule in rules)
-    called = pooled_by(rules, inside)
+    called = pooled_by(node.op.key, rules, inside)
     if called is None:
         raise NoFormula(node)
     name, given, keywords = called

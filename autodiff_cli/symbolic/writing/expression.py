@@ -218,7 +218,11 @@ class _Builder:
 
     def _pooled(self, node: Node, depth: int) -> Expression | None:
         source, rules, *divisor = node.args
-        found = pooled_by(rules, source.shape[-len(rules) :]) if divisor in ([], [None]) else None
+        found = (
+            pooled_by(node.op.key, rules, source.shape[-len(rules) :])
+            if divisor in ([], [None])
+            else None
+        )
         if found is None:
             return None
         name, given, keywords = found

@@ -64,13 +64,14 @@ POOLED = ("max_windows", "max_window_indices", "mean_windows", "adaptive_mean", 
 Pooling = tuple[str, tuple[Any, ...], tuple[tuple[str, str], ...]]
 
 
-def pooled_by(rules: tuple[Any, ...], inside: Shape) -> Pooling | None:
-    """The function that pools axes of these sizes, its arguments after the input and its keywords;
-    None where the rules are of something else."""
+def pooled_by(key: str, rules: tuple[Any, ...], inside: Shape) -> Pooling | None:
+    """The function by which an op pools axes of these sizes, its arguments after the input and its
+    keywords; None where the rules are of something else."""
     dims, kinds = len(rules), {rule[0] for rule in rules}
     outside = tuple(rule[1] for rule in rules)
+    word = "max" if key.startswith("max") else "avg"
     if kinds == {"adaptive"}:
-        return f"adaptive_max_pool{dims}d", (one(outside),), ()
+        return f"adaptive_{word}_pool{dims}d", (one(outside),), ()
     if kinds not in ({"max"}, {"mean"}):
         return None
     kernel, stride, padding = (tuple(rule[i] for rule in rules) for i in (2, 3, 4))
@@ -84,7 +85,7 @@ def pooled_by(rules: tuple[Any, ...], inside: Shape) -> Pooling | None:
         "count_include_pad": kinds == {"mean"} and any(padding) and not rules[0][5] and "False",
     }
     keywords = tuple((name, value) for name, value in said.items() if value)
-    return f"{'max' if kinds == {'max'} else 'avg'}_pool{dims}d", (*map(one, given),), keywords
+    return f"{word}_pool{dims}d", (*map(one, given),), keywords
 
 
 def one(numbers: tuple[int, ...]) -> Any:
