@@ -49,7 +49,7 @@ from .writing.expression import (
 )
 from .writing.lets import mapped, mentioned
 from .writing.matrix_form import Printer
-from .writing.strides import MADE, POOLED, called_as, pooled_by
+from .writing.windowed import MADE, POOLED, called_as, pooled_as
 
 SAME = ("cast", "alias", "clone", "contiguous", "depends", "with_value", "positive", "once")
 LINEAR = ("sum", "mean", "summed_to", "cumsum", "diag_embed", "diagonal", "trace", "gather")
@@ -706,8 +706,7 @@ def _called(node: Node) -> str:
     own = node.op.counterpart
     name = own[0] if type(own) is tuple else node.op.name
     if node.op.key in POOLED:
-        source, rules = node.args[:2]
-        name = (pooled_by(node.op.key, rules, source.shape[-len(rules) :]) or [name])[0]
+        name = (pooled_as(node) or [name])[0]
     return name.removeprefix("nn.functional.").removeprefix("linalg.")
 
 

@@ -16,7 +16,7 @@ from ...graph.node import Node, Shape
 from ..terms import Factor, Label, NoFormula, Sum
 from ..writing.expression import Call, Index, Infix, Name, Number, filled, static_text
 from ..writing.forms import Form, Forms, Layout, add, constant_array, is_label, times
-from ..writing.strides import INPUT, Window, called, one, pooled_by
+from ..writing.windowed import INPUT, Window, called, moving, pooled_by
 from .axes import arranged, flattened, side_by_side_means
 
 if TYPE_CHECKING:
@@ -133,9 +133,7 @@ def _labels(at: Any, shape: Shape) -> tuple[Label, ...]:
 
 
 def _arguments(stride: Shape, padding: Shape, kernel: Shape) -> tuple[Name, ...]:
-    """The size of a window and how it moves, without what is so by default."""
-    given = (kernel, stride, padding)[: 3 if any(padding) else 2 if stride != kernel else 1]
-    return tuple(Name(static_text(one(numbers))) for numbers in given)
+    return tuple(Name(static_text(numbers)) for numbers in moving(stride, padding, kernel))
 
 
 POOLS: dict[str, Callable[..., Sum]] = {

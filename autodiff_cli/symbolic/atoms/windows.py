@@ -15,7 +15,7 @@ from ...graph.node import Node, Shape
 from ..terms import Factor, Label, NoFormula, Sum
 from ..writing.expression import Call, Index, Name, Number, filled
 from ..writing.forms import Form, Forms, Layout, add, is_label
-from ..writing.strides import INPUT, KERNEL, MADE, RESULT, Window, along, called
+from ..writing.windowed import INPUT, KERNEL, MADE, RESULT, Window, along, called
 from .axes import resized
 from .places import applied
 from .pools import pooled

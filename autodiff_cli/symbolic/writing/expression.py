@@ -14,7 +14,7 @@ import numpy as np
 
 from ...graph.node import Node, Shape
 from ...graph.op import CONSTANT, Op
-from .strides import MADE, POOLED, called_as, pooled_by
+from .windowed import MADE, POOLED, called_as, pooled_as
 
 MAX_DEPTH = 12
 MAX_PARTS = 200
@@ -217,19 +217,14 @@ class _Builder:
         return self._call(node, depth)
 
     def _pooled(self, node: Node, depth: int) -> Expression | None:
-        source, rules, *divisor = node.args
-        found = (
-            pooled_by(node.op.key, rules, source.shape[-len(rules) :])
-            if divisor in ([], [None])
-            else None
-        )
+        found = pooled_as(node)
         if found is None:
             return None
         name, given, keywords = found
         places = node.op.key == "max_window_indices"
         keywords += (("return_indices", "True"),) if places else ()
         arguments = (Name(static_text(value)) for value in given)
-        made = Call(name, (self.build(source, depth + 1), *arguments), keywords)
+        made = Call(name, (self.build(node.inputs[0], depth + 1), *arguments), keywords)
         return Index(made, 1) if places else made
 
     def _placed(self, node: Node, depth: int) -> Expression:

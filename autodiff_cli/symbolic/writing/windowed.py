@@ -78,14 +78,27 @@ def pooled_by(key: str, rules: tuple[Any, ...], inside: Shape) -> Pooling | None
     dilation = tuple(rule[5] for rule in rules) if kinds == {"max"} else (1,) * dims
     least = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, p, d, k, s in
              zip(inside, padding, dilation, kernel, stride, strict=True)]  # fmt: skip
-    given = (kernel, stride, padding)[: 3 if any(padding) else 2 if stride != kernel else 1]
     said = {
         "dilation": set(dilation) != {1} and str(one(dilation)),
         "ceil_mode": (*least,) != outside and "True",
         "count_include_pad": kinds == {"mean"} and any(padding) and not rules[0][5] and "False",
     }
     keywords = tuple((name, value) for name, value in said.items() if value)
-    return f"{word}_pool{dims}d", (*map(one, given),), keywords
+    return f"{word}_pool{dims}d", moving(stride, padding, kernel), keywords
+
+
+def pooled_as(node: Node) -> Pooling | None:
+    """The call of a node that is a pool; None where it is something else."""
+    source, rules, *divisor = node.args
+    if divisor not in ([], [None]):
+        return None
+    return pooled_by(node.op.key, rules, source.shape[-len(rules) :])
+
+
+def moving(stride: Shape, padding: Shape, kernel: Shape) -> tuple[Any, ...]:
+    """The size of a window and how it moves, without what is so by default."""
+    given = (kernel, stride, padding)[: 3 if any(padding) else 2 if stride != kernel else 1]
+    return tuple(map(one, given))
 
 
 def one(numbers: tuple[int, ...]) -> Any:
