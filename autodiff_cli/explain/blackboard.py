@@ -25,9 +25,6 @@ from ..symbolic.differentials import (
     SUM_RULE,
     TRANSPOSED,
     Rules,
-    given,
-    summed,
-    tidied,
     woven,
 )
 from ..symbolic.reading import Reader
@@ -47,6 +44,7 @@ from ..symbolic.writing.expression import (
 )
 from ..symbolic.writing.lets import FREE, UNNAMED, has_letter, letter, mapped, parts, uses_of
 from ..symbolic.writing.matrix_form import Printer, printed
+from ..symbolic.writing.tidy import given, summed, tidied
 
 PLAIN = (CONSTANT_FACTOR, REST, SUM_RULE, MOVED, TRANSPOSED)  # what is done in one line
 LONGEST_LINE = 72  # characters, from which on what multiplies a change gets a name
