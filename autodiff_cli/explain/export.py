@@ -19,6 +19,7 @@ from ..graph.node import Node
 from ..graph.op import LEAF, value_of
 from ..graph.walk import SEQUENCE, bodies, walk
 from ..suggest import free_name
+from ..transform.jax_source import modules_of_jax
 from ..transform.numpy_source import Graph, NumpySource, array_text, is_given
 from ..transform.torch_source import Made, TorchSource
 
@@ -160,13 +161,7 @@ class Exported:
         ])  # fmt: skip
         if to == "jax":
             start, end = text.index("import"), text.index("\nif __name__")
-            text = (
-                text[:start]
-                + re.sub(r"(?<!import numpy as )\bnp\.", "jnp.", text[start:end]).replace(
-                    "scipy.", "jax.scipy."
-                )
-                + text[end:]
-            )
+            text = text[:start] + modules_of_jax(text[start:end]) + text[end:]
         return text, stored
 
     def _called(self, roots: list[Node]) -> tuple[dict[Node, str], list[Node]]:

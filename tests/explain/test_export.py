@@ -27,7 +27,7 @@ from autodiff_cli.graph.op import constant
 from autodiff_cli.graph.registry import F
 from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
-from autodiff_cli.transform.numpy_source import in_jax
+from autodiff_cli.transform.jax_source import in_jax
 from autodiff_cli.transform.simplify import representatives
 
 from ..recorded import cases as recorded
