@@ -25,13 +25,11 @@ from .algebra import Algebra
 from .reading import Reader
 from .slopes import Slopes
 from .terms import NoFormula, Sum
-from .writing.expression import Expression, Infix, Listed, Masks, Negative, text
-from .writing.forms import before
+from .writing.expression import Expression, Listed, Masks, Negative, text
 from .writing.lets import (
     cost_of,
     in_order,
     letter,
-    mapped,
     mentioned,
     renamed,
     uses_of,
@@ -39,6 +37,7 @@ from .writing.lets import (
     with_name,
 )
 from .writing.matrix_form import Printer, of_names, printed
+from .writing.tidy import tidied
 
 LETTERS = ("h", "z", "u", "v", "q", "a", "b", "c", "e")
 LONGEST_LINE = 72  # characters of a line into which what is used once is put
@@ -125,7 +124,7 @@ class Chain:
         letters = chain(LETTERS, map("h{}".format, count(1)))
         free = (letter for letter in letters if letter not in taken)
         self.result = result
-        self.ends = ends
+        self.ends, self.values = ends, values
         self.names = {node: values.get(node) or next(free) for node in cuts(result, ends)}
         self.taken = taken
         self.masks = masks
@@ -133,7 +132,7 @@ class Chain:
         self.wrt = wrt
         self.best: Pass | None = None
         self.work = 0  # steps of the searches
-        self.printers: dict[tuple[Sum, ...], Printer] = {}
+        self.printers: dict[Any, Printer] = {}
         self.shown: dict[tuple[Sum, Printer], Expression | None] = {}
         self.below = {
             node: frozenset(walk([node], lambda n: () if n in ends else n.inputs)) - {node}
@@ -205,8 +204,8 @@ class Chain:
                 named.setdefault(found, names[node])
         reader = Reader(algebra, names, self.masks)
         end = reader.read(self.result)
-        for node, name in self.names.items():
-            if name in self.taken and node not in kept:
+        for node, name in self.values.items():
+            if node not in kept:
                 with suppress(NoFormula):
                     named.setdefault(reader.read(node), name)
         way = Pass(lines, gradients, named, end, [])
@@ -306,7 +305,7 @@ def _shortened(
         if not isinstance(name, str) or often[name] > 1 or (often[name] and type(part) is Negative):
             continue  # its sign would stand within a product
         reader = next((line for line in lines if name in uses[line]), name)
-        whole = as_one_product(with_name(lines[reader], name, part))
+        whole = tidied(with_name(lines[reader], name, part))
         if not often[name] or len(text(whole, 0, True)) <= LONGEST_LINE:
             often.subtract(uses[reader])
             lines[reader], uses[reader] = whole, Counter(uses_of(whole))
@@ -315,15 +314,3 @@ def _shortened(
             often.subtract(uses.pop(name))
             return True
     return False
-
-
-def as_one_product(shown: Any) -> Any:
-    """`a * b * c` for `a * (b * c)`."""
-
-    def change(part: Any) -> Any:
-        match part:
-            case Infix("mul", left, Infix("mul" | "div", _, _) as right):
-                return before(as_one_product(left), as_one_product(right))
-        return None
-
-    return mapped(shown, change)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import partial
-from math import copysign, isclose, log, sqrt
+from math import copysign, isclose, log
 from typing import Any
 
 import numpy as np
@@ -352,9 +352,9 @@ class Reader:
 
     def condition(self, node: Node, shape: Shape) -> Sum:
         """A gate, or a number."""
-        return self.algebra.stretched(self._holds(self.of(node)), shape)
+        return self.algebra.stretched(self.holds(self.of(node)), shape)
 
-    def _holds(self, sum_: Sum) -> Sum:
+    def holds(self, sum_: Sum) -> Sum:
         algebra = self.algebra
         one = algebra.alone(sum_)
         gate = one is not None and one[1].kind == "gate" and sum_ == algebra.of_atom(one[0].atom)
@@ -362,8 +362,10 @@ class Reader:
             return sum_
         picked = lifted(algebra, [sum_])
         if picked is not None:
-            return lowered(algebra, picked[0], self._holds(picked[1][0]))
-        return algebra.of_atom(algebra.atom("gate", "holds", (sum_,), sum_.shape))
+            return lowered(algebra, picked[0], self.holds(picked[1][0]))
+        small = algebra.unstretched(sum_)
+        found = algebra.of_atom(algebra.atom("gate", "holds", (small,), small.shape))
+        return algebra.stretched(found, sum_.shape)
 
     def joined(self, node: Node, left: Node, right: Node, *, key: str) -> Sum:
         """Two conditions as one."""
@@ -384,8 +386,12 @@ class Reader:
     def where(self, node: Node, condition: Node, yes: Node, no: Node) -> Sum:
         if is_logdet(node) or (self.called and _is_guard(condition, yes, no)):
             return self.of(no)
-        holds = self.condition(condition, node.shape)
-        return self._chosen(holds, self.of(yes), self.of(no), node.shape)
+        sides = self.of(yes), self.of(no)
+        classes = _classes(condition)
+        if classes is not None and [*map(number_of, sides)] == [1, 0]:
+            numbers = self.algebra.reduced(self.of(classes), (classes.ndim - 1,), False)
+            return self.algebra.applied("one_hot", node.shape[-1], (numbers,), node.shape)
+        return self._chosen(self.condition(condition, node.shape), *sides, node.shape)
 
     def _chosen(self, holds: Sum, yes: Sum, no: Sum, shape: Shape) -> Sum:
         """One where a condition holds, and another elsewhere."""
@@ -536,12 +542,15 @@ SMOOTH = frozenset(
 
 
 def _exact(number: np.generic) -> float:
-    """The number that one of single precision stands for: a short decimal, or the root of a small
-    fraction."""
+    """The number that one of single precision stands for: a short decimal, a fraction or the root
+    of one."""
     value = float(written(number))
-    near = Fraction(value**2).limit_denominator(16) if abs(value) < 16 else Fraction(0)
-    if number.itemsize < 8 and len(repr(value)) > 8 and isclose(near, value**2, rel_tol=2e-7):
-        return copysign(sqrt(near), value)
+    if number.itemsize == 8 or len(repr(value)) <= 8 or abs(value) > 16:
+        return value
+    for power, most in ((2, 16), (1, 100)):
+        near = Fraction(value**power).limit_denominator(most)
+        if isclose(near, value**power, rel_tol=2e-7):
+            return copysign(near ** (1 / power), value)
     return value
 
 
@@ -551,6 +560,17 @@ def _is_guard(condition: Node, yes: Node, no: Node) -> bool:
         return False
     zeros = (yes, condition.inputs[-1])
     return condition.inputs[0] is no.inputs[-1] and not any(x.ndim or _number(x) for x in zeros)
+
+
+def _classes(condition: Node) -> Node | None:
+    """The numbers, one in each row, that are looked for among all classes."""
+    if condition.op.key != "eq":
+        return None
+    numbers, classes = condition.inputs
+    if numbers.shape[-1:] != (1,) or numbers.dtype.kind != "i":
+        return None
+    found = classes.op is CONSTANT and np.array_equal(value_of(classes), np.arange(classes.numel))
+    return numbers if found and classes.shape == condition.shape[-1:] else None
 
 
 def _number(node: Node) -> float | None:

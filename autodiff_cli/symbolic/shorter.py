@@ -32,6 +32,7 @@ MOST_AXES = 2  # of what is put in brackets, unless a part of it has more
 def ways(algebra: Algebra, sum_: Sum, products: Products) -> Iterator[Sum]:
     """Sums equal to this one."""
     terms = sum_.terms
+    rules = (*ALONE, _reversed) if all(value < 0 for _, value in terms) else ALONE
     for i, one in enumerate(terms):
         for j, other in enumerate(terms[i + 1 :], i + 1):
             rest = [(v, p) for k, (p, v) in enumerate(terms) if k not in (i, j)]
@@ -44,7 +45,7 @@ def ways(algebra: Algebra, sum_: Sum, products: Products) -> Iterator[Sum]:
             yield from _tried(algebra, [*rest, *opened], sum_)
         for over in _over(algebra, sum_, i):
             yield from _tried(algebra, [over], sum_)
-        for rule in ALONE:
+        for rule in rules:
             for number, same in rule(algebra, product, products):
                 yield from _tried(algebra, [*rest, (value * number, same)], sum_)
 
@@ -293,6 +294,12 @@ def _with_names(algebra: Algebra, product: Product, names: Products) -> Iterator
             for power in (1.0, -1.0):
                 raised = tuple(f._replace(power=f.power * power) for f in parts)
                 for left_over, places in _without(factors, raised, {None: None}):
+                    inside = [y for x, y in places.items() if is_summed(x)]
+                    met = {y for factor in left_over for y in factor.at}
+                    if power < 0 < len(inside) or len({*inside}) < len(inside):
+                        continue
+                    if not met.isdisjoint(inside) or not all(map(is_summed, inside)):
+                        continue
                     sizes = algebra.atoms[name].shape
                     at = tuple(None if n == 1 else places[i] for i, n in enumerate(sizes))
                     yield spread * number**-power, [*left_over, Factor(name, at, power)]
@@ -328,6 +335,16 @@ def _equal(algebra: Algebra, product: Product, names: Products) -> Iterator[Made
                 if factor.power == 1 or (number == 1 and len(same) == 1):
                     same = [f._replace(power=f.power * factor.power) for f in same]
                     yield number, [*product[:i], *product[i + 1 :], *same]
+
+
+def _reversed(algebra: Algebra, product: Product, names: Products) -> Iterator[Made]:
+    """`(v - u) * w` for `-(u - v) * w`."""
+    for i, factor in enumerate(product):
+        atom = algebra.atoms[factor.atom]
+        if atom.kind == "group" and factor.power % 2 == 1:
+            parts = (algebra.scaled(atom.parts[0], -1.0),)
+            turned = factor._replace(atom=algebra.atom("group", None, parts, atom.shape))
+            yield -1.0, [*product[:i], turned, *product[i + 1 :]]
 
 
 def _softened(algebra: Algebra, product: Product, names: Products) -> Iterator[Made]:

@@ -126,7 +126,8 @@ class Slopes:
         """That of what was there before, where nothing was filled in."""
         inner, mask, _ = self.algebra.atoms[number].parts
         shape = inner.shape
-        kept = Reader(self.algebra, {}).gate("eq", mask, self.algebra.number(0.0, shape))
+        reader = Reader(self.algebra, {})
+        kept = reader.opposite(reader.holds(mask))
         labels = tuple(None if s == 1 else i for i, s in enumerate(shape))
         at = labels + self._labels(len(shape))
         return self._times([(kept, labels)], self.of(inner), at, shape + self.tail)
@@ -311,11 +312,20 @@ def _atan2(algebra: Algebra, y: Sum, x: Sum) -> list[Sum]:
     ]
 
 
+def _elu(algebra: Algebra, inner: Sum) -> list[Sum]:
+    """1 above 0, `exp(u)` below."""
+    reader, shape = Reader(algebra, {}), inner.shape
+    above = reader.gate("gt", inner, algebra.number(0.0, shape))
+    below = algebra.multiplied(reader.opposite(above), function(algebra, "exp", inner), shape)
+    return [algebra.added(above, below)]
+
+
 PLAIN: Mapping[str, Callable[..., list[Sum]]] = {
     "nn.functional.softplus": lambda algebra, inner: [function(algebra, "sigmoid", inner)],
     "nn.functional.logsigmoid": lambda algebra, inner: [
         function(algebra, "sigmoid", algebra.scaled(inner, -1.0))
     ],
+    "nn.functional.elu": _elu,
     "abs": lambda algebra, inner: [function(algebra, "sign", inner)],
     "pow": _pow,
     "atan2": _atan2,

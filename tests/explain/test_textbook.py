@@ -245,7 +245,7 @@ def test_problems_of_other_fields(name: str, program: str, wrt: str, formula: st
             1,
             "X",
             "sum((X - w) / norm(x))",
-            r"\frac{1}{\left\lVert x \right\rVert_{2}} \mathbf{1}_{4 \times 3}",
+            r"\frac{\mathbf{1}_{4 \times 3}}{\left\lVert x \right\rVert_{2}}",
         ),
     ],
 )

@@ -74,7 +74,7 @@ def means(
     operands = [(shares, (*to, *from_)), (source, (*ahead, *from_))]
     if kinds[0] == "mean" and any(padding) and not rules[0][5]:  # over what is inside
         ones = Call(data.name, (filled(1, (1, *inside)), *data.arguments))
-        count = algebra.of_atom(algebra.atom("array", Index(ones, 0), (), outside))
+        count = algebra.of_atom(algebra.atom("array", Index(ones, "0"), (), outside))
         operands.append((algebra.raised(count, -1.0), to))
     found = algebra.einsum(operands, shape)
     if kinds[0] == "sum":

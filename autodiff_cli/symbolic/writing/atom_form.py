@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from ...graph.node import Node
 from ..algebra import Algebra
 from ..atoms.places import matrix
 from ..atoms.pools import result_of
 from ..terms import JOINS, OPERAND, At, Atom, Factor, NoFormula, Sum, is_summed, number_of
 from .expression import INFIX, Call, Expression, Index, Infix, Name, Number, axes_of, expression_of
-from .forms import Form, call, infix, literal, placed
+from .forms import Form, call, constant, infix, literal, placed
 from .lets import cost_of, mapped
 
 
@@ -78,15 +80,15 @@ class AtomPrinter:
         return call("norm", self.atom(inner.atom))
 
     def _sides(self, parts: tuple[Sum, ...]) -> list[Form]:
-        """Operands that are broadcast, one of which is as large as the result."""
+        """Operands that are broadcast to the shape of the result."""
         small = list(map(self.algebra.unstretched, parts))
-        full = any(new is old or new == old for new, old in zip(small, parts, strict=True))
+        full = np.broadcast_shapes(*(part.shape for part in small)) == parts[0].shape
         return [self.side(part) for part in (small if full else parts)]
 
     def side(self, sum_: Sum) -> Form:
         """An operand that is broadcast: a number as it is."""
         value = number_of(sum_)
-        return self.form(sum_) if value is None else Form(0, 0, literal(value))
+        return self.form(sum_) if value is None else constant(value)
 
     def atom(self, number: int) -> Form:
         atom = self.algebra.atoms[number]

@@ -439,7 +439,7 @@ def axes_of(shown: Any) -> int | None:
             return _widest((left, right))
         case Index(inner, at):
             count = axes_of(inner)
-            return count if count is None or isinstance(at, tuple) else count + _added(str(at))
+            return count if count is None or not isinstance(at, str) else count + _added(at)
         case Call(function, arguments, keywords):
             return _axes_of_call(function, arguments, keywords)
     return None

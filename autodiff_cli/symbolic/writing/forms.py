@@ -103,23 +103,30 @@ def times(left: Form, right: Form) -> Form:
     for gate, other in ((left, right), (right, left)):
         inner: Any = gate.shown
         if is_condition(inner):
-            shown = Call("where", (inner.arguments[0], other.shown, Number(0.0)))
-            return Form(gate.cost + other.cost, gate.marks + other.marks, shown)
+            return where(gate, other)
         if of_ones(inner) and _is_whole(other.shown):
             return Form(gate.cost + other.cost - 1, gate.marks, within(inner, other.shown))
     if leads_with_number(right.shown) and not leads_with_number(left.shown):
         left, right = right, left
-    cost = left.cost + right.cost + 1
+    over = isinstance(left.shown, Infix) and left.shown[:2] == ("div", Number(1))
+    cost = left.cost + right.cost + (not over)
     return Form(cost, left.marks + right.marks, before(left.shown, right.shown))
+
+
+def where(gate: Form, other: Form) -> Form:
+    """Something where a condition holds, and 0 elsewhere."""
+    inner: Any = gate.shown
+    cost, marks = gate.cost + other.cost, gate.marks + other.marks
+    match inner.arguments[0]:
+        case Call("logical_not", (fails,)):
+            return Form(cost - 1, marks, Call("where", (fails, Number(0.0), other.shown)))
+    return Form(cost, marks, Call("where", (inner.arguments[0], other.shown, Number(0.0))))
 
 
 def divided(above: Form, below: Form) -> Form:
     """`above / below`, within a condition: what is 0 may be divided by 0."""
-    inner: Any = above.shown
-    if is_condition(inner):
-        quotient = Infix("div", Number(1), below.shown)
-        shown = Call("where", (inner.arguments[0], quotient, Number(0.0)))
-        return Form(above.cost + below.cost + 1, above.marks + below.marks, shown)
+    if is_condition(above.shown):
+        return where(above, infix("div", Form(0, 0, Number(1)), below))
     return infix("div", above, below)
 
 
@@ -131,6 +138,9 @@ def before(factor: Expression, product: Any) -> Expression:
         return Infix("matmul", before(factor, product.left), product.right)
     if product == Number(1):
         return factor
+    if isinstance(factor, Infix) and factor.key == "div" and not is_root(factor):
+        above = product if factor.left == Number(1) else before(factor.left, product)
+        return Infix("div", above, factor.right)
     return Infix("mul", factor, product)
 
 
@@ -164,6 +174,10 @@ def turned(form: Form) -> Form:
         return form._replace(shown=Call("outer", shown.arguments[::-1]))
     if isinstance(shown, Call) and shown.function in ("diag", "eye"):
         return form
+    match shown:
+        case Call("softmax", (Transposed(inner), Number(axis))):  # along the other axis
+            made = Call("softmax", (inner, Number(1 - axis)))
+            return Form(form.cost - 1, form.marks - 1, made)
     return Form(form.cost + 1, form.marks + 1, Transposed(shown))
 
 
@@ -242,7 +256,7 @@ def with_number(form: Form, number: float) -> Form:
     """A form with its coefficient."""
     shown: Any = form.shown
     if is_condition(shown):
-        ends = (shown.arguments[0], literal(number), Number(0.0))
+        ends = (shown.arguments[0], constant(number).shown, Number(0.0))
         return form._replace(shown=Call("where", ends)) if number != 1 else form
     own, rest = apart(form.shown)
     if number != 1 and own != 1:
@@ -261,7 +275,7 @@ def with_number(form: Form, number: float) -> Form:
 def quotient(number: float) -> tuple[Expression, Expression]:
     """A number as a fraction, its sides numbers or roots: `1 / sqrt(2 * pi)`."""
     top, bottom = fraction(number)
-    odd = len(repr(number)) > 14 and 1e-99 < number < 1e99  # else its square is no number
+    odd = len(repr(number)) > 14 and 1e-3 < number < 1e3  # else any square is near a fraction
     if top == number and bottom == 1 and odd:
         for power in (0, 1, -1):
             square = number**2 * math.pi**power
@@ -291,6 +305,14 @@ def _root(number: int, power: int) -> Expression:
 
 def _beside(number: int, root: Expression) -> Expression:
     return root if number == 1 else Infix("mul", Number(number), root)
+
+
+def constant(value: float) -> Form:
+    """A number by itself: 1/60 as the fraction that it is."""
+    top, bottom = quotient(abs(value))
+    if isinstance(top, Number) and bottom == Number(1):
+        return Form(0, 0, literal(value))
+    return with_number(Form(0, 0, Number(1)), value)._replace(cost=0)
 
 
 def literal(value: float) -> Number:

@@ -36,11 +36,10 @@ def cost_of(shown: Any) -> int:
 
 
 def is_root(shown: Any) -> bool:
-    """Whether something is the root of a number, or times or over another one: a number too."""
+    """Whether something is the root of a number, or times or over another one, or a fraction: a
+    number too."""
     if isinstance(shown, Infix) and shown.key in ("mul", "div"):
-        sides = [shown.left, shown.right]
-        roots = [side for side in sides if not isinstance(side, Number)]
-        return bool(roots) and all(map(is_root, roots))
+        return all(isinstance(x, Number) or is_root(x) for x in (shown.left, shown.right))
     return isinstance(shown, Call) and shown.function == "sqrt" and mentioned(shown) <= {"pi"}
 
 

@@ -35,6 +35,7 @@ from .forms import (
     broadcast,
     call,
     column,
+    constant,
     constant_array,
     divided,
     final,
@@ -45,7 +46,6 @@ from .forms import (
     is_condition,
     is_counted,
     is_label,
-    literal,
     negative,
     price,
     promise,
@@ -74,7 +74,7 @@ class Printer(AtomPrinter):
 
     def __init__(
         self, algebra: Algebra, named: Mapping[Sum, str],
-        family: dict[tuple[Sum, ...], Printer] | None = None,
+        family: dict[Any, Printer] | None = None,
     ):  # fmt: skip
         super().__init__(algebra, named)
         self.family = family
@@ -83,7 +83,7 @@ class Printer(AtomPrinter):
             for sum_, name in named.items()
             for product, value in self._products(sum_)
             if {i for i, n in enumerate(sum_.shape) if n != 1}
-            == {x for factor in product for x in factor.at if x is not None}
+            == {x for factor in product for x in factor.at if x is not None and not is_summed(x)}
             and product
         ]
         self.counts: dict[Expression, int] = {}  # of elements that a sum adds
@@ -225,7 +225,7 @@ class Printer(AtomPrinter):
             if stretched:
                 ones = constant_array(1, self._sizes(sum_, missing))
                 form = times(ones, form) if layout else times(form, ones)
-            one = self._numbered(form, abs(value)) if product else Form(0, 0, literal(abs(value)))
+            one = self._numbered(form, abs(value)) if product else constant(abs(value))
             if shown is None:
                 shown = negative(one) if value < 0 else one
             else:
@@ -579,7 +579,7 @@ class Printer(AtomPrinter):
 
 
 def of_names(
-    family: dict[tuple[Sum, ...], Printer], algebra: Algebra, named: Mapping[Sum, str], sum_: Sum
+    family: dict[Any, Printer], algebra: Algebra, named: Mapping[Sum, str], sum_: Sum
 ) -> Printer:
     """The one of a family that writes a sum with the names that may be in it."""
     inside = algebra.inside(sum_)
@@ -587,7 +587,7 @@ def of_names(
         part: name for part, name in named.items()
         if all(factor.atom in inside for product, _ in part.terms for factor in product)
     }  # fmt: skip
-    key = tuple(known)
+    key = tuple(known.items())
     if key not in family:
         family[key] = Printer(algebra, known, family)
     return family[key]

@@ -20,6 +20,7 @@ from .expression import (
     Transposed,
     axes_of,
 )
+from .forms import Form, apart, with_number
 from .lets import mapped
 
 # Functions along an axis, which they are given by place.
@@ -96,6 +97,12 @@ def tidied(shown: Any) -> Any:
             return Infix("div", left, below)
         case Infix("mul", left, Infix("mul" | "div" as key, first, second)):
             return Infix(key, tidied(Infix("mul", left, first)), second)
+        case Infix("matmul", left, right) if (found := apart(right))[0] != 1:
+            return _numbered(found[0], Infix("matmul", left, found[1]))
+        case Transposed(inner) if (found := apart(inner))[0] != 1:
+            return _numbered(found[0], Transposed(found[1]))
+        case Infix("mul", Number(value), inner) if (found := apart(inner))[0] != 1:
+            return _numbered(value * found[0], found[1])
         case Infix("mul", left, right) if left == right and not isinstance(left, Number | Left):
             return Infix("pow", left, Number(2))
         case Infix("add", left, Negative(inner)):
@@ -103,6 +110,10 @@ def tidied(shown: Any) -> Any:
         case Infix("sub", left, Negative(inner)):
             return Infix("add", left, inner)
     return shown
+
+
+def _numbered(value: float, shown: Expression) -> Expression:
+    return with_number(Form(0, 0, shown), value).shown
 
 
 def _same(name: str, other: str) -> bool:
