@@ -150,15 +150,15 @@ class Exported:
             imports += f'\ndata = np.load(Path(__file__).with_name("{beside}"))\n'
         shapes = "".join(f"    {called[n]}: {n.dtype.name}{list(n.shape) or ''}\n" for n in inputs)
         title = quoted(f"{self.of} and its gradients, of {self.file}.")
-        text = "\n\n".join([
-            f'"""{title}"""\n\n{imports}' + "".join(
-                f"\n{line}" for line in head),
+        parts = [
+            "\n".join([f'"""{title}"""\n\n{imports}', *head]),
             *(helpers.texts if helpers else ()),
-            f"\ndef loss_and_gradients({', '.join(called[n] for n in inputs)}):\n"
+            f"def loss_and_gradients({', '.join(called[n] for n in inputs)}):\n"
             f'    """{quoted(self.of)}, and the gradients by name.\n\n{shapes}    """\n'
-            + "".join(f"    {line}\n" for line in body),
-            '\nif __name__ == "__main__":\n' + "".join(f"    {line}\n" for line in main if line),
-        ])  # fmt: skip
+            + "\n".join(f"    {line}" for line in body),
+            'if __name__ == "__main__":\n' + "\n".join(f"    {line}" for line in main if line),
+        ]
+        text = "\n\n\n".join(part.rstrip("\n") for part in parts) + "\n"
         if to == "jax":
             start, end = text.index("import"), text.index("\nif __name__")
             text = text[:start] + modules_of_jax(text[start:end]) + text[end:]

@@ -14,6 +14,7 @@ import inspect
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from copy import deepcopy
 from functools import cache
 from importlib import import_module
@@ -152,7 +153,8 @@ class NumpySource(GraphSource):
 
     def tree(self, node: Node) -> Any:
         """The expression of a node; what it reads is written first."""
-        return self.name(self.graph.of(node))
+        self.name(self.graph.of(node))
+        return self._floating(node)
 
     def _call(self, thing: Node) -> Any:
         return _Wanted([self.graph.of(n) for n in self.graph.below(thing)])
@@ -187,8 +189,14 @@ class NumpySource(GraphSource):
     def _constant(self, node: Node) -> Any:
         array = np.asarray(value_of(node))
         if not array.ndim:
-            value = node.args[0] if node.weak and node.args else array[()]
-            return expression(number_text(np.float64(value) if type(value) is float else value))
+            value: Any = array[()]
+            if node.weak and node.args:  # 2 and 2.0 are one node, whichever was there before
+                value = node.args[0]
+                if node.dtype.kind == "f":
+                    number = np.float64(value)
+                    whole = abs(number) < 1e15 and str(np.float64(int(number))) == str(number)
+                    value = int(number) if whole else number
+            return expression(number_text(value))
         uniform = array.size > 1 and bool((array == array.flat[0]).all())
         if array.size <= INLINE or uniform:
             return expression(array_text(array))
@@ -202,26 +210,29 @@ class NumpySource(GraphSource):
 
     def _applied(self, node: Node) -> Any:
         op = node.op
+        arrays = [n for n in node.inputs if n.ndim or self.graph.of(n) in self.graph.live]
+        alone = all(n.dtype.kind != "f" for n in arrays)
+        tree_of = self._floating if alone else self._tree_of
         if op is ops.OUTPUT:
             return ast.Subscript(
                 self.names[self.graph.of(node.args[0])], ast.Constant(node.args[1])
             )
         if op is ops.CAST:
-            return self._filled("input.astype(dtype)", ("input", "dtype"), node)
+            return self._filled("input.astype(dtype)", ("input", "dtype"), node, tree_of)
         names = [param.name for param in op.params]
         for own in (op.jax if self.kernels.library == "JAX" else None, op.numpy):
             text = own if type(own) is str or own is None else own(*node.args)
             if text == "":
                 raise NoText
             if text is not None:
-                return self._filled(text, names, node)
+                return self._filled(text, names, node, tree_of)
         for what, text in _BY_PROPERTY.items():
             if what in op.properties and op.kernel is not None:
-                return self._filled(text, names, node)
+                return self._filled(text, names, node, tree_of)
         if op.kernel is None:
             raise NoText
         args = [
-            literal(value, self._tree_of if isinstance(value, Node) else self._typed)
+            literal(value, tree_of if isinstance(value, Node) else self._typed)
             for value in node.args
         ]
         typed = [literal(value, self._typed) for value in node.args]
@@ -236,6 +247,14 @@ class NumpySource(GraphSource):
         name = node.dtype.name.replace("bool", "bool_")
         return ast.Call(expression(f"np.{name}"), [tree], [])
 
+    def _floating(self, node: Any) -> Any:
+        """As `_tree_of`, a number as a float where it is one: nothing beside it makes it one."""
+        tree = self._tree_of(node)
+        if type(node) is Node and node.dtype.kind == "f":
+            with suppress(TypeError, ValueError):
+                return expression(repr(float(ast.literal_eval(tree))))
+        return tree
+
     def _tree_of(self, node: Any) -> Any:
         if isinstance(node, Op):
             return self.kernels.value(node.kernel, node.key)
@@ -246,11 +265,13 @@ class NumpySource(GraphSource):
             self.names[node] = self._constant(node)
         return self.names[node]
 
-    def _filled(self, text: str, names: Iterable[str], node: Node) -> Any:
+    def _filled(
+        self, text: str, names: Iterable[str], node: Node, tree_of: Callable[[Any], Any]
+    ) -> Any:
         tree = expression(text)
         read = {part.id for part in ast.walk(tree) if isinstance(part, ast.Name)}
         pairs = [("shape", node.shape), *zip(names, node.args, strict=False)]
-        given = {name: literal(value, self._tree_of) for name, value in pairs if name in read}
+        given = {name: literal(value, tree_of) for name, value in pairs if name in read}
         for module in re.findall(r"\bscipy\.\w+", text):
             self.kernels.imports.add(f"import {module}")
         return _Substitution(given).visit(tree)

@@ -10,18 +10,23 @@ import json
 import re
 import subprocess
 import sys
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 from scipy.special import expit, log_expit, log_softmax, logsumexp, softmax
 
 from autodiff_cli.autograd import reverse
+from autodiff_cli.errors import AutodiffError
+from autodiff_cli.explain import export
 from autodiff_cli.explain.derive import Derived, derive_source
 from autodiff_cli.explain.export import Exported
 from autodiff_cli.explain.model import Request
+from autodiff_cli.graph import op
 from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.op import constant
 from autodiff_cli.graph.registry import F
@@ -37,8 +42,45 @@ from .test_textbook import CASES, DATA, FIXTURES
 SAMPLES = sorted(Path("samples").glob("*.*"))
 
 
-def exported(text: str, to: str = "numpy", name: str = "test.py", **more: Any) -> Derived:
-    return derive_source(Source(text, name), Options(), Request(), to=to, **more)
+LIBRARIES = ("torch", "jax")
+
+
+def exported(
+    text: str, to: str = "numpy", name: str = "test.py", folder: Path | None = None
+) -> Derived:
+    return derive_source(Source(text, name), Options(folder=folder), Request(), to=to)
+
+
+def exported_in_both(text: str, name: str, folder: Path | None = None) -> tuple[Derived, str]:
+    """What a program is in NumPy, and its code in JAX, where it has words for it; the search for
+    formulas is the same for both, and is most of the work."""
+    codes = [""]
+
+    class InBoth(Exported):
+        def text(self, to: str, beside: str | None) -> Any:
+            try:
+                codes.append(super().text("jax", beside)[0])
+            except AutodiffError as error:
+                assert error.code == "E404", error.message
+            return super().text(to, beside)
+
+    with mock.patch.object(export, "Exported", InBoth):
+        return exported(text, "numpy", name, folder), codes[-1]
+
+
+@cache
+def digests(to: str) -> dict[str, str]:
+    """What `tests.oracles.exports` ran in a library and found right, by name."""
+    found: dict[str, str] = json.loads((FIXTURES / "exports.json").read_text())[to]
+    return found
+
+
+def runs(to: str, name: str, code: str) -> None:
+    """The text was run in its library by `tests.oracles.exports`, or is run now."""
+    if digests(to).get(name) != digest(code):
+        assert find_spec(to) is not None, f"{name}: run python -m tests.oracles.exports"
+        if code:
+            result_of(code)
 
 
 def result_of(code: str) -> dict[str, Any]:
@@ -51,11 +93,12 @@ def result_of(code: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("path", [p for p in SAMPLES if p.suffix in (".expr", ".py")], ids=str)
 def test_samples_give_their_gradients(path: Path) -> None:
-    source = Source(path.read_text(), str(path))
-    found = derive_source(source, Options(folder=path.parent), Request(), to="numpy")
+    text = path.read_text()
+    found, code = exported_in_both(text, path.name, path.parent)
     assert found.error is None
+    runs("jax", path.name, code)
     names = result_of(found.code)
-    report = run(source, Options(folder=path.parent))
+    report = run(Source(text, path.name), Options(folder=path.parent))
     assert names["gradients"]
     for name, gradient in names["gradients"].items():
         record = report.tensors.get(name)
@@ -73,9 +116,17 @@ ONE_PASS = [
 BACKWARD = [case for case in ONE_PASS if case["id"].startswith(PLAIN)]
 
 
+def named(case: dict[str, Any]) -> str:
+    return case["id"].replace(" ", "-")
+
+
 @pytest.mark.parametrize("case", ONE_PASS, ids=lambda case: case["id"])
 def test_programs_give_the_gradients_of_pytorch(case: dict[str, Any]) -> None:
-    found = exported(case["source"])
+    if case in BACKWARD:
+        found, code = exported_in_both(case["source"], "program.py")
+        runs("jax", named(case), code)
+    else:
+        found = exported(case["source"])
     if found.error is not None:
         assert found.error.code == "E402", found.error.message
         return
@@ -100,8 +151,8 @@ def test_transforms_inside_of_a_program() -> None:
         np.testing.assert_allclose(found[i], (value(x + e) - value(x - e)) / 2e-6, 1e-4)
 
 
-def exported_sample(case: Case, to: str = "numpy") -> str | None:
-    """The code of a sample's results in one weighted sum; None where it has no gradient."""
+def exported_sample(case: Case) -> Exported | None:
+    """What to write of a sample's results in one weighted sum; None where it has no gradient."""
     nodes = nodes_of(case, arrays_of(case))
     seeds = []
     for i, node in enumerate(apply(case, nodes)):
@@ -121,7 +172,7 @@ def exported_sample(case: Case, to: str = "numpy") -> str | None:
         if g is not None
     }  # fmt: skip
     names = list(leaves.items())
-    return Exported([(loss, one)], "loss", gradients, names, "sample", None).text(to, None)[0]
+    return Exported([(loss, one)], "loss", gradients, names, "sample", None)
 
 
 # Those that write a text of an op's own for a library which no other before them writes.
@@ -131,14 +182,12 @@ WRITTEN = [c for c in cases() if c.name.endswith("-0") or c.name in CHOSEN["nump
 
 @each_op(WRITTEN)
 def test_ops_give_their_gradients(case: Case) -> None:
-    code = exported_sample(case)
-    if code is not None:
-        result_of(code)
-
-
-def test_ops_are_written_in_jax() -> None:
-    for case in WRITTEN:
-        exported_sample(case, "jax")
+    sample = exported_sample(case)
+    if sample is not None:
+        result_of(sample.text("numpy", None)[0])
+        code = sample.text("jax", None)[0]
+        if case.name in CHOSEN["jax"]:
+            runs("jax", f"op-{case.name}", code)
 
 
 def test_jax_has_no_array_that_others_see_changed() -> None:
@@ -220,7 +269,6 @@ def test_other_libraries_parse_and_name_their_functions() -> None:
     assert "torch.nn.functional.ctc_loss(" in exported(text, "torch").code  # lengths are tensors
 
 
-LIBRARIES = ("torch", "jax")
 # What NumPy writes in place, and JAX cannot.
 WRITTEN_IN_PLACE = {
     "scatter": "sum(scatter_add(x, 0, tensor([2, 0]), z[:2]) ** 2) + sum(gather(X, 1, k[:, None]))",
@@ -338,12 +386,9 @@ def test_stable_functions_keep_what_a_program_gave() -> None:
     np.testing.assert_allclose(names["result"], np.log(-np.exp(0.5) + 3 * np.exp(2)))
 
 
-def written(to: str) -> dict[str, str]:
-    """Programs in a library, by name; empty where it has no word for an op of them."""
-    texts = {
-        path.name: (path.read_text(), path.name) for path in SAMPLES
-        if path.suffix in (".expr", ".py")
-    }  # fmt: skip
+def programs(to: str) -> dict[str, tuple[str, str]]:
+    """Programs that are written in a library, and names of their files."""
+    texts = {}
     for name, loss in WRITTEN_IN_PLACE.items():
         texts[name] = f"{DATA}loss = {loss}\n", "a.expr"
     for loss in STABLE:
@@ -356,21 +401,36 @@ def written(to: str) -> dict[str, str]:
     texts["transformed"] = TRANSFORMED, "program.py"
     texts["convolved"] = CONVOLVED, "program.py"
     texts["split"] = "x = [1, 2, 3]; p, q = split(x, [1, 2]); loss = sum(p * q**2)", "a.expr"
-    for case in BACKWARD:
-        texts[case["id"].replace(" ", "-")] = case["source"], "program.py"
     for i, (order, wrt, loss, _) in enumerate(CASES):
         if order == "1" and i % 4 == 0:
             text = f"{DATA}loss = {loss}\n"
             texts[f"textbook-{wrt}-{loss.replace(' ', '')}"] = text, "a.expr"
+    return texts
+
+
+def programs_in_both() -> dict[str, tuple[str, str]]:
+    """Those that other tests write in JAX, beside NumPy."""
+    texts = {
+        path.name: (path.read_text(), path.name) for path in SAMPLES
+        if path.suffix in (".expr", ".py")
+    }  # fmt: skip
+    return texts | {named(case): (case["source"], "program.py") for case in BACKWARD}
+
+
+def written(to: str, texts: dict[str, tuple[str, str]]) -> dict[str, str]:
+    """Programs in a library, by name; empty where it has no word for an op of them."""
     found = {}
     for name, (text, file) in texts.items():
-        made = exported(text, to, file)
+        made = exported(text, to, file, Path("samples"))
         assert made.error is None or made.error.code in ("E402", "E404"), name
         found[name] = made.code if made.error is None else ""
-    for case in cases():
-        if case.name in CHOSEN.get(to, ()):
-            found[f"op-{case.name}"] = exported_sample(case, to) or ""
     return found
+
+
+def written_samples(to: str) -> dict[str, str]:
+    """The samples by which each text of an op is written, in a library."""
+    chosen = {case.name: exported_sample(case) for case in cases() if case.name in CHOSEN[to]}
+    return {f"op-{n}": made.text(to, None)[0] for n, made in chosen.items() if made is not None}
 
 
 def digest(code: str) -> str:
@@ -382,13 +442,33 @@ def digest(code: str) -> str:
 
 @pytest.mark.parametrize("to", LIBRARIES)
 def test_other_libraries_run_what_is_written(to: str) -> None:
-    """Every text was run in its library by `tests.oracles.exports`, or is run now."""
-    recorded_ = json.loads((FIXTURES / "exports.json").read_text())[to]
-    new = {n: code for n, code in written(to).items() if recorded_.get(n) != digest(code)}
-    if find_spec(to) is None:
-        assert not new, "run them there: python -m tests.oracles.exports"
-    for code in filter(None, new.values()):
-        result_of(code)
+    texts = programs(to) | (programs_in_both() if to == "torch" else {})
+    for name, code in written(to, texts).items():
+        runs(to, name, code)
+
+
+def test_numbers_are_written_alike_whatever_was_there_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """2 and 2.0 are one node, the older one; those of programs before stay in the process."""
+    text = "x = [1, 3]; loss = sum(where(x > 0.0, x ** 2.0 + 1, 0) * 1.0 + where(x > 0, 2, x) ** 2)"
+    codes = set()
+    for first in (0, 1, 2), (0.0, 1.0, 2.0):
+        monkeypatch.setattr(op, "_SMALL", {})
+        for value in first:
+            op.number(value, np.dtype(float))
+        codes.add(exported(text, name="a.expr").code)
+    assert len(codes) == 1
+
+
+@pytest.mark.parametrize("to", ["numpy", "jax"])
+def test_numbers_that_nothing_makes_floats_are_floats(to: str) -> None:
+    text = "import torch\nx = torch.tensor([1.0, -3.0], requires_grad=True)\n"
+    text += "w = torch.where(x > 0, 2.0, 4.0)\n(w ** -1 * x).sum().backward()\n"
+    code = exported(text, to).code
+    assert "np.where(x > 0, 2.0, 4.0)" in code
+    if to == "numpy" or find_spec("jax") is not None:
+        assert result_of(code)["gradients"]["x"].tolist() == [0.5, 0.25]
 
 
 def test_equal_nodes_are_one_however_they_were_applied() -> None:

@@ -16,7 +16,15 @@ from typing import Any
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.graph.registry import OPS
 from tests.explain import test_export
-from tests.explain.test_export import LIBRARIES, digest, exported_sample, written
+from tests.explain.test_export import (
+    LIBRARIES,
+    digest,
+    exported_sample,
+    programs,
+    programs_in_both,
+    written,
+    written_samples,
+)  # fmt: skip
 from tests.explain.test_textbook import FIXTURES
 from tests.table import cases
 
@@ -33,12 +41,12 @@ for name, code in json.load(sys.stdin).items():
 
 def chosen(to: str) -> list[str]:
     """The samples that write a text of an op which none before them writes."""
-    written: set[tuple[str, str]] = set()
+    texts: set[tuple[str, str]] = set()
 
     def noted(key: str, text: Any) -> Any:
         def noting(*args: Any, **named: Any) -> Any:
             made = text(*args, **named)
-            written.add((key, str(made)))
+            texts.add((key, str(made)))
             return made
 
         return noting
@@ -48,9 +56,10 @@ def chosen(to: str) -> list[str]:
             setattr(op, to, noted(key, getattr(op, to)))
     names = []
     for case in cases():
-        before = len(written)
+        before = len(texts)
         try:
-            if exported_sample(case, to) and len(written) > before:
+            sample = exported_sample(case)
+            if sample and sample.text(to, None) and len(texts) > before:
                 names.append(case.name)
         except AutodiffError:
             continue
@@ -65,7 +74,9 @@ if __name__ == "__main__":
     found = json.loads(place.read_text()) if place.exists() else {}
     for to, _, python in (part.partition("=") for part in sys.argv[1:]):
         assert to in LIBRARIES
-        codes = written(to)
+        codes = written(to, programs(to) | programs_in_both())
+        if to in samples:
+            codes |= written_samples(to)
         failed = subprocess.run(
             [python, "-c", SCRIPT],
             input=json.dumps({n: c for n, c in codes.items() if c}),
