@@ -13,6 +13,7 @@ from contextlib import suppress
 from itertools import chain, count
 from typing import Any, NamedTuple
 
+from ..graph.dtypes import is_float
 from ..graph.node import Node
 from ..graph.walk import SEQUENCE, walk
 from ..symbolic.algebra import Algebra
@@ -29,7 +30,7 @@ from ..symbolic.differentials import (
 )
 from ..symbolic.reading import Reader
 from ..symbolic.slopes import Slopes
-from ..symbolic.terms import NoFormula, Sum
+from ..symbolic.terms import NoFormula, Sum, number_of
 from ..symbolic.writing.expression import (
     NO_MASKS,
     Call,
@@ -42,6 +43,7 @@ from ..symbolic.writing.expression import (
     filled,
     text,
 )
+from ..symbolic.writing.forms import constant
 from ..symbolic.writing.lets import FREE, UNNAMED, has_letter, letter, mapped, parts, uses_of
 from ..symbolic.writing.matrix_form import Printer, printed
 from ..symbolic.writing.tidy import given, summed, tidied
@@ -106,6 +108,7 @@ class _Steps:
     def __init__(self, result: Node, variable: Node, known: Known, change: str, masks: Masks):
         self.rules = Rules(variable, {**known.values, **known.ends, **known.given}, change, masks)
         self.rules.first = first_of(result)
+        self.rules.names = {**numbers_in(result, known.ends), **self.rules.names}
         self.variable = variable
         self.known = known
         self.below: dict[Node, set[Node]] = {}
@@ -327,6 +330,19 @@ def first_of(result: Node) -> dict[Node, Node]:
     for node in sorted(walk([result], _inputs), key=SEQUENCE):
         key = (node.op, first(node.args)) if node.inputs else node
         found[node] = seen.setdefault(key, node)
+    return found
+
+
+def numbers_in(result: Node, ends: Mapping[Node, str]) -> dict[Node, str]:
+    """What is computed, but of no data: numbers, as they are written."""
+    found: dict[Node, str] = {}
+    nodes = [x for node in walk([result], _inputs) if node.requires_grad for x in node.inputs]
+    for node in nodes:
+        if node.inputs and is_float(node.dtype) and not node.requires_grad and node not in ends:
+            with suppress(NoFormula):
+                value = number_of(Reader(Algebra(), ends).read(node))
+                if value is not None:
+                    found[node] = text(constant(value).shown)
     return found
 
 

@@ -38,6 +38,7 @@ from .writing.lets import (
 )
 from .writing.matrix_form import Printer, of_names, printed
 from .writing.tidy import tidied
+from .writing.windowed import pooled_along
 
 LETTERS = ("h", "z", "u", "v", "q", "a", "b", "c", "e")
 LONGEST_LINE = 72  # characters of a line into which what is used once is put
@@ -79,7 +80,7 @@ def _read_by(node: Node) -> Sequence[Node]:
 
 def _whole(node: Node) -> Node:
     """What a node is a view of."""
-    while node.op.kind is Kind.MOVEMENT and len(node.inputs) == 1:
+    while node.op.kind is Kind.MOVEMENT and len(node.inputs) == 1 and not pooled_along(node):
         node = node.inputs[0]
     return node
 

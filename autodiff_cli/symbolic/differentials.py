@@ -39,14 +39,16 @@ from .writing.expression import (
     indexed,
     is_logdet,
     mask_of,
+    ranked,
     seen_alike,
+    single,
     text,
     transposes,
 )
 from .writing.lets import mapped, mentioned
 from .writing.matrix_form import Printer
 from .writing.tidy import LINEAR, given, is_kept, summed, tidied
-from .writing.windowed import MADE, POOLED, called_as, pooled_as
+from .writing.windowed import MADE, MEANS, POOLED, called_as, pooled_along, pooled_as
 
 SAME = ("cast", "alias", "clone", "contiguous", "depends", "with_value", "positive", "once")
 SOLVES = {"solve_triangular": 1, "cholesky_solve": 0}  # which operand they are linear in
@@ -83,6 +85,7 @@ class Rules:
             "cumprod": self._cumprod, "prod": self._prod, "logcumsumexp": self._logcumsumexp,
             **dict.fromkeys(["cummax", "cummin"], self._so_far), "median": self._chosen,
             "kthvalue": lambda node, inner, k, *args: self._chosen(node, inner, *args),
+            "lerp": self._between,
             **dict.fromkeys(["max", "amax"], partial(self._extreme, "amax")),
             **dict.fromkeys(["min", "amin"], partial(self._extreme, "amin")),
             "maximum": partial(self._larger, "gt"), "minimum": partial(self._larger, "lt"),
@@ -111,7 +114,9 @@ class Rules:
         return tidied(given(shown, found))
 
     def _spelled(self, node: Node) -> Expression:
-        """A product of moved arrays, as a sum of products."""
+        """A product of moved arrays, as a sum of products; a call as it is written."""
+        if (lone := single(node)) is not None:
+            return lone[1](self.of(lone[0]))
         marks = {x: f"{MARK}{i}" for i, x in enumerate(self.woven[node])}
         shown = spellings(node, marks)[0].shown
         return tidied(given(shown, {mark: self.of(x) for x, mark in marks.items()}))
@@ -180,6 +185,9 @@ class Rules:
         of the op itself."""
         if not self.depends(node):
             return self._still(node), REST
+        lone = single(node)
+        if lone is not None:
+            return self._of_call(node, *lone)
         if node in self.woven:
             made, _ = self._linearized(node, self.woven[node])
             alone = sum(map(self.depends, self.woven[node])) == 1
@@ -188,6 +196,17 @@ class Rules:
             return self._said(node)
         except NoFormula:
             return self._linearized(node)
+
+    def _of_call(
+        self, node: Node, inner: Node, call: Callable[[Expression], Expression]
+    ) -> Made:  # fmt: skip
+        """Of a call of one operand: linear, or of what is the only one of its value."""
+        name = _called(node)
+        if ranked(node) is not None:
+            return self._where(node, inner, self.of(node), node.args[1], True)
+        if node.inputs[0].op.key in MEANS:
+            return call(self.d(inner)), f"d of {name} is {name} of d"
+        return self._linearized(node, (inner,))
 
     def _linearized(self, node: Node, operands: tuple[Node, ...] = ()) -> Made:
         """What the op's own rule makes of changes of its operands."""
@@ -438,6 +457,17 @@ class Rules:
         shown = Call("gather", (self.d(inner), Number(dim), places))
         return shown, f"d {name}(u) = du at the places of {name}(u)"
 
+    def _between(self, node: Node, start: Node, end: Node, weight: Node) -> Made | None:
+        if self.depends(weight):
+            return None
+        w, rule = self.of(weight), "d lerp(u, v, w) = du + w * (dv - du)"
+        if not self.depends(end):
+            return Infix("mul", Infix("sub", Number(1), w), self.d(start)), rule
+        if not self.depends(start):
+            return Infix("mul", w, self.d(end)), rule
+        shown = Infix("mul", w, Infix("sub", self.d(end), self.d(start)))
+        return Infix("add", self.d(start), shown), rule
+
     def _larger(self, key: str, node: Node, left: Node, right: Node) -> Made | None:
         """Of two that are nowhere equal."""
         if (value_of(left) == value_of(right)).any():
@@ -564,13 +594,17 @@ class Rules:
 
 
 def woven(result: Node, ends: Container[Node]) -> tuple[dict[Node, tuple[Node, ...]], set[Node]]:
-    """Products of arrays whose axes are moved, as `einsum` makes them, and what they are of; and
-    what is inside of them. `ends` are not."""
+    """Products of arrays whose axes are moved, as `einsum` makes them, and single calls, and what
+    they are of; and what is inside of them. `ends` are not."""
 
     def weaves(node: Node) -> bool:
         return node.op.kind is Kind.MOVEMENT or node.op.key == "bmm"
 
     nodes = list(walk([result], lambda node: node.inputs))
+    calls = {x: (lone[0],) for x in nodes if (lone := single(x)) is not None}
+    within: set[Node] = set()
+    for node, parts in calls.items():
+        within |= _down_to([node], {*parts}) - {node, *parts}
     tops = {x for node in nodes if not weaves(node) for x in node.inputs}
     tops |= {result, *(node for node in nodes if node in ends)}
     found: dict[Node, tuple[Node, ...]] = {}
@@ -586,10 +620,18 @@ def woven(result: Node, ends: Container[Node]) -> tuple[dict[Node, tuple[Node, .
         if any(node.op.key == "bmm" for node in inside):
             found[top] = tuple(sorted(operands, key=SEQUENCE))
             inner.update(inside[1:])
-    return found, inner - tops
+    return {**calls, **found}, within | (inner - tops)
+
+
+def _down_to(nodes: list[Node], ends: set[Node]) -> set[Node]:
+    return set(walk(nodes, lambda node: () if node in ends else node.inputs))
 
 
 def _called(node: Node) -> str:
+    if ranked(node) is not None:
+        return "kthvalue"
+    if (along := pooled_along(node)) is not None:
+        return along[1][0]
     own = node.op.counterpart
     name = own[0] if type(own) is tuple else node.op.name
     if node.op.key in POOLED:

@@ -7,6 +7,7 @@ is what its body is. Names end the reading; `opened` reads on.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import partial
@@ -17,7 +18,7 @@ import numpy as np
 
 from ..graph.kinds import Kind
 from ..graph.node import Node, Shape
-from ..graph.op import CONSTANT, LEAF, value_of
+from ..graph.op import CONSTANT, LEAF, constant, value_of
 from ..graph.walk import bottom_up
 from .algebra import Algebra
 from .atoms.axes import AXES, Grouped, joined, total
@@ -30,11 +31,21 @@ from .atoms.pools import POOLS
 from .atoms.windows import WINDOWS
 from .shorter import opened, softened
 from .terms import OPERAND, At, Label, NoFormula, Sum, function, is_summed, number_of
-from .writing.expression import NO_MASKS, Masks, is_logdet, listed, mask_of, numbered, written
+from .writing.expression import (
+    NO_MASKS,
+    Masks,
+    is_logdet,
+    listed,
+    mask_of,
+    numbered,
+    ranked,
+    written,
+)
 
 MOST_NODES = 400
 LONE = ("logsumexp", "kthvalue")  # what is of one axis even where there is no other
-COMPARISONS = ("gt", "ge", "lt", "le", "eq", "ne")
+EXTREMES = ("amax", "amin")
+HOLDS = {x: getattr(operator, x) for x in ("gt", "ge", "lt", "le", "eq", "ne")}  # of numbers
 
 
 class Reader:
@@ -81,11 +92,12 @@ class Reader:
         return self.of(node)
 
     def _below(self, node: Node) -> tuple[Node, ...]:
-        if node in self.names or node.op is CONSTANT:
+        if node in self.names or node.op is CONSTANT or node.op.key == "isnan":
             return ()
         if is_logdet(node):
             return (node.args[2],)
-        result = result_of(node)
+        rank = ranked(node)
+        result = rank[0] if rank is not None else result_of(node)
         if result is not None:
             return (result,)
         if node.op.key == "index":
@@ -139,6 +151,11 @@ class Reader:
         """A function of elements. Static arguments are a part of its name."""
         statics = tuple(OPERAND if isinstance(a, Node) else a for a in node.args)
         parts = tuple(self.algebra.stretched(self.of(n), node.shape) for n in node.inputs)
+        numbers = [number_of(part) for part in parts]
+        if node.op.key in ("floor", "ceil", "round") and None not in numbers:
+            (operand,) = map(constant, map(np.asarray, numbers))
+            whole = node.op.apply([operand if a is OPERAND else a for a in statics])
+            return self.algebra.number(float(value_of(whole)), node.shape)
         if node.op.key == "log":
             found = self._logarithm(parts[0])
             if found is not None:
@@ -317,6 +334,9 @@ class Reader:
         if node.op.key == "ne" and not right.ndim and none_ignored(left, _number(right)):
             return self.algebra.number(1.0, node.shape)
         one, other = (self.algebra.stretched(self.of(x), node.shape) for x in (left, right))
+        numbers = number_of(one), number_of(other)
+        if None not in numbers:
+            return self.algebra.number(float(HOLDS[node.op.key](*numbers)), node.shape)
         return self.gate(node.op.key, one, other)
 
     def gate(self, key: str, left: Sum, right: Sum) -> Sum:
@@ -456,13 +476,14 @@ class Reader:
         axes = _axes(dims, inner.ndim)
         if all(inner.shape[axis] == 1 for axis in axes):
             return self.algebra.reduced(self.of(inner), axes, keepdim)
-        if len(axes) != 1 and (len(axes) != inner.ndim or kind == "logsumexp"):
+        several = 1 < len(axes) < inner.ndim
+        if (several and kind not in EXTREMES) or (len(axes) != 1 and kind == "logsumexp"):
             raise NoFormula(node)
         left = {axis: size for axis, size in enumerate(inner.shape) if axis not in axes}
         axis = axes[0] if inner.ndim > 1 == len(axes) or kind in LONE else None
         parts, shape = (self.of(inner),), tuple(left.values())
         if axis is None or also:
-            data = (axis, *also) if also else axis
+            data = (axes,) if several else (axis, *also) if also else axis
             found = self.algebra.of_atom(self.algebra.atom(kind, data, parts, shape))
         else:
             found = self.algebra.applied(kind, axis, parts, shape, axis)
@@ -486,6 +507,8 @@ class Reader:
         return algebra.added(inner, algebra.scaled(kept, -1.0))
 
     def detached(self, node: Node, inner: Node) -> Sum:
+        if number_of(self.of(inner)) is not None:
+            return self.of(inner)
         atom = self.algebra.atom("detached", None, (self.of(inner),), inner.shape)
         return self.algebra.of_atom(atom)
 
@@ -501,7 +524,7 @@ READERS: dict[str, Callable[..., Sum | Grouped]] = {
         ["cast", "alias", "clone", "contiguous", "expand", "depends", "positive",
          "with_value", "dense_copy", "once"], Reader.same
     ),
-    **dict.fromkeys(COMPARISONS, Reader.compared),
+    **dict.fromkeys(HOLDS, Reader.compared),
     **dict.fromkeys(["full", "zeros", "ones"], Reader.filled),
     **dict.fromkeys(["log_softmax", "log_softmax_node"], Reader.log_softmax),
     **dict.fromkeys(["softmax", "softmax_node", "safe_softmax"], Reader.softmax),

@@ -202,7 +202,8 @@ class Slopes:
         algebra = self.algebra
         atom = algebra.atoms[number]
         (inner,) = atom.parts
-        axes = range(len(inner.shape)) if atom.axis is None else (atom.axis,)
+        axes = range(len(inner.shape)) if atom.axis is None else atom.axis
+        axes = (axes,) if isinstance(axes, int) else axes
         kept = iter(range(len(atom.shape)))
         labels: tuple[Label, ...] = tuple(
             algebra.fresh() if axis in axes else next(kept) for axis in range(len(inner.shape))

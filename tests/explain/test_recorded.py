@@ -80,6 +80,7 @@ FORMULAS = [
 W = "W = [[1, 2], [3, 4], [5, 6]]; k = torch.tensor([0, 1, 1]); "
 C = "C = [[2, 1], [1, 4]]; "
 S = "X = [[1, 2], [3, 5]]; "
+P = "X = torch.arange(30.).sin().reshape(1, 1, 5, 6).requires_grad_(); "
 Z = "X = zeros({}, requires_grad=True); "
 LETTERS = "; ".join(f"{n} = {i}" for i, n in enumerate("uvwzhqabcdrs"))
 # What has a formula in words of its own, and what is left to the graph or has none.
@@ -156,6 +157,17 @@ FURTHER = [
     "X = [[1], [3]]; w = [2]; loss = sum(torch.nn.functional.layer_norm(X, (1,), w) ** 2)",
     Z.format("1, 3, 4") + "w = [1, 2, 3]; b = [3, 4, 5]; "
     "loss = sum(torch.nn.functional.batch_norm(X, None, None, w, b, training=True))",
+    # order, windows of several sizes, classes
+    "x = [1, 5, 2, 4]; loss = torch.quantile(x, 0.3)"
+    " + torch.quantile(x, 0.5, interpolation='lower')",
+    S + "loss = sum(torch.quantile(X, 0.4, 1) ** 2)",
+    P + "loss = sum(torch.nn.functional.avg_pool2d(X, 2, ceil_mode=True) ** 2)",
+    P + "loss = sum(torch.nn.functional.adaptive_avg_pool2d(X, (2, 4)) ** 2)",
+    P + "loss = sum(amax(X, (1, 3)) ** 2)",
+    W + "loss = sum(torch.nn.functional.one_hot(k, 2) * W)",
+    W + "loss = sum(where(k[:, None] == torch.arange(2), W, 0))",
+    W + "mu = mean(W, 1, keepdim=True); loss = sum((W - mu) ** 3 * W)",
+    "x = [1, -2, 3]; loss = sum(torch.nn.functional.elu(x) * cumsum(flip(x, [0]), 0))",
     # names, and what is too long
     "Γ = 2; Σ_1 = 3; loss = Γ ** Σ_1",
     f"{LETTERS}; X = [[1, 2, 4], [3, 4, 5]]; " + "loss = sum(torch.nn.functional.layer_norm"
@@ -167,6 +179,10 @@ STEPS = [
     "x = [1, 2]; k = const([2, 3]); loss = sum(gelu(x)**k)",
     "x = [1, 2]; loss = sum(torch.nn.functional.silu(x)) + sum(torch.relu(x))",
     "x = 2; y = x\nfor i in range(70):\n    y = y * 1.25\nloss = y",
+    P + "loss = sum(torch.nn.functional.max_pool1d(X[0, 0], 2) ** 2)",
+    P + "loss = sum(torch.nn.functional.adaptive_avg_pool1d(X[0], 4) ** 2)",
+    S + "loss = sum(torch.quantile(X, 0.4, 1) ** 2)",
+    XY + "w = const([0.3, 0.6]); loss = sum(torch.lerp(x, y, w) ** 2)",
 ]
 
 

@@ -25,6 +25,7 @@ from ..writing.expression import (
     filled,
     indexed,
     mask_of,
+    ranked,
 )
 from ..writing.forms import Form
 from .axes import flattened
@@ -209,7 +210,10 @@ def selected(reader: Reader, node: Node, inner: Node, dim: int, numbers: Node) -
 
 
 def gathered(reader: Reader, node: Node, inner: Node, dim: int, places: Node, *_: Any) -> Sum:
-    """One element of every row."""
+    """One element of every row; the k-th of what is in order as that."""
+    rank = ranked(node)
+    if rank is not None:
+        return reader.along(node, rank[0], dim, True, kind="kthvalue", also=rank[1:])
     if inner.ndim == places.ndim == 1:
         return rows(reader, node, inner, (places,))
     if inner.ndim != 2 or dim % 2 != 1 or places.shape != (inner.shape[0], 1):
@@ -270,6 +274,12 @@ PLACES: dict[str, Callable[..., Sum]] = {
 def without_slices(algebra: Algebra, factors: list[Factor]) -> tuple[float, list[Factor]] | None:
     """The first slice that disappears: a place of one, or two of one axis that are the same or
     apart. None where there is none."""
+    for one in factors:
+        atom = algebra.atoms[one.atom]
+        if atom.kind == "move" and atom.data.name in ("flip", "roll"):
+            for end in filter(is_summed, one.at):  # all places of an axis are summed
+                if sum(f.at.count(end) for f in factors) == 1:
+                    return 1.0, [f for f in factors if f is not one]
     moves = [f for f in factors if slice_of(algebra, f)]
     for one in moves:
         start, stop, step = slice_of(algebra, one)
@@ -312,7 +322,7 @@ def slice_of(algebra: Algebra, factor: Factor) -> tuple[int, ...]:
 
 
 def applied(
-    printer: AtomPrinter, number: int, shown: Expression, axis: int, shape: Shape, back: bool
+    printer: AtomPrinter, number: int, shown: Any, axis: int, shape: Shape, back: bool
 ) -> Form | None:
     """What an array of zeros and ones makes of something of a shape, from an axis on, beside the
     cost of that; `back`: its transpose."""
@@ -351,14 +361,17 @@ def applied(
             return None
         pads = [0, 0] * (len(shape) - 1 - axis) + [start, whole - stop]
         return Form(1, 0, Call("pad", (shown, Name(f"({', '.join(map(str, pads))})"))))
-    turned = Call("flip", (shown, Listed((where,))))
+    ends = (Listed((where,)),)
+    again = isinstance(shown, Call) and shown.function == "flip" and shown.arguments[1:] == ends
+    turned: Any = shown.arguments[0] if again else Call("flip", (shown, *ends))
+    cost = -1 if again else 1
     if name == "flip":
-        return Form(1, 0, turned)
+        return Form(cost, 0, turned)
     if name == "roll":
         return Form(1, 0, Call("roll", (shown, Number(-at[0] if back else at[0]), where)))
     if not back:
         return Form(1, 0, Call("cumsum", (shown, where)))
-    return Form(3, 0, Call("flip", (Call("cumsum", (turned, where)), Listed((where,)))))
+    return Form(2 + cost, 0, Call("flip", (Call("cumsum", (turned, where)), *ends)))
 
 
 def matrix(number: int, printer: AtomPrinter) -> Form:

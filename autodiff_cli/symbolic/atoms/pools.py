@@ -16,7 +16,7 @@ from ...graph.node import Node, Shape
 from ..terms import Factor, Label, NoFormula, Sum
 from ..writing.expression import Call, Index, Infix, Name, Number, filled, static_text
 from ..writing.forms import Form, Forms, Layout, add, constant_array, is_label, times
-from ..writing.windowed import INPUT, Window, called, moving, pooled_by
+from ..writing.windowed import BOTH, INPUT, WHOLE, Window, called, moving, pooled_by
 from .axes import arranged, flattened, side_by_side_means
 
 if TYPE_CHECKING:
@@ -36,9 +36,6 @@ class Pool(NamedTuple):
     sizes: Shape
 
 
-BOTH = ("adaptive_max_pool1d",)  # gives the places unasked
-
-
 # -- reading --------------------------------------------------------------------------------------
 
 
@@ -54,14 +51,18 @@ def means(
         pass
     rules, source, lead = _plain(reader, node, inner, rules)
     kinds = [rule[0] for rule in rules]
-    if {*kinds} not in ({"mean"}, {"sum"}):
-        raise NoFormula(node)
     algebra, dims = reader.algebra, len(rules)
     inside, outside = source.shape[-dims:], tuple(rule[1] for rule in rules)
+    if {*kinds} == {"adaptive"}:
+        return _uneven(reader, node, inner, rules)
+    if {*kinds} not in ({"mean"}, {"sum"}):
+        raise NoFormula(node)
     kernel, stride, padding = (tuple(rule[i] for rule in rules) for i in (2, 3, 4))
     if any((out - 1) * s + k > size + 2 * p for out, s, k, size, p in
            zip(outside, stride, kernel, inside, padding, strict=True)):  # fmt: skip
-        raise NoFormula(node)  # the last window is cut off
+        if divisor:
+            raise NoFormula(node)
+        return _uneven(reader, node, inner, rules)
     window = Window(stride, padding, (1,) * dims)
     data = Pool(f"avg_pool{dims}d", _arguments(*window[:2], kernel), (), window,
                 outside + inside + kernel)  # fmt: skip
@@ -80,6 +81,26 @@ def means(
     if kinds[0] == "sum":
         found = algebra.scaled(found, prod(kernel) / (divisor or 1))
     return algebra.moved(found, _labels(_kept(node, len(shape)), shape), node.shape)
+
+
+def _uneven(reader: Reader, node: Node, inner: Node, rules: tuple[Any, ...]) -> Sum:
+    """Means of windows some of which are smaller: along each axis a product with the means of the
+    rows of an identity matrix."""
+    algebra = reader.algebra
+    at: list[Label] = [None if n == 1 else axis for axis, n in enumerate(inner.shape)]
+    operands: list[tuple[Sum, tuple[Label, ...]]] = []
+    for axis, rule in enumerate(rules, node.ndim - len(rules)):
+        size, out = inner.shape[axis], node.shape[axis]
+        called = pooled_by(node.op.key, (rule,), (size,))
+        if called is None or 1 in (size, out):
+            raise NoFormula(node)
+        name, given, keywords = called
+        arguments = map(Name, map(static_text, given))
+        means = Call(name, (Call("eye", (Number(size),)), *arguments), keywords)
+        at[axis] = algebra.fresh()
+        matrix = algebra.of_atom(algebra.atom("array", means, (), (size, out)))
+        operands.append((matrix, (at[axis], axis)))
+    return algebra.einsum([*operands, (reader.of(inner), tuple(at))], node.shape)
 
 
 def maxima(reader: Reader, node: Node, inner: Node, rules: tuple[Any, ...]) -> Sum:
@@ -113,14 +134,11 @@ def _plain(
     """The rules, the input and the shape ahead; of one dim without the axis that stands for the
     first of two."""
     source = reader.of(inner)
-    if len(rules) == 2 and rules[0][:3] in _WHOLE and inner.shape[-2] == 1:
+    if len(rules) == 2 and rules[0][:3] in WHOLE and inner.shape[-2] == 1:
         order = _labels([*range(inner.ndim - 2), 0, inner.ndim - 2], inner.shape)
         rest = inner.shape[:-2] + inner.shape[-1:]
         return rules[1:], reader.algebra.moved(source, order, rest), rest[:-1]
     return rules, source, inner.shape[: inner.ndim - len(rules)]
-
-
-_WHOLE = (("max", 1, 1), ("mean", 1, 1), ("adaptive", 1))
 
 
 def _kept(node: Node, axes: int) -> list[int]:

@@ -12,7 +12,7 @@ from ..atoms.places import matrix
 from ..atoms.pools import result_of
 from ..terms import JOINS, OPERAND, At, Atom, Factor, NoFormula, Sum, is_summed, number_of
 from .expression import INFIX, Call, Expression, Index, Infix, Name, Number, axes_of, expression_of
-from .forms import Form, call, constant, infix, literal, placed
+from .forms import Form, call, constant, dims, infix, literal, placed
 from .lets import cost_of, mapped
 
 
@@ -131,7 +131,7 @@ class AtomPrinter:
         if atom.kind in ("logsumexp", "amax", "amin", "prod"):
             if atom.data is None:
                 return call(atom.kind.removeprefix("a"), form)
-            return call(atom.kind, form, Number(atom.data))
+            return call(atom.kind, form, dims(atom.axis))
         if atom.kind == "kthvalue" or (atom.kind == "median" and atom.data is not None):
             also = atom.data[1:] if atom.kind == "kthvalue" else ()
             last = atom.kind == "kthvalue" and atom.axis == len(atom.parts[0].shape) - 1

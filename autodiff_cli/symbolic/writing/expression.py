@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
 from ...graph.node import Node, Shape
-from ...graph.op import CONSTANT, Op
-from .windowed import MADE, POOLED, called_as, pooled_as
+from ...graph.op import CONSTANT, Op, value_of
+from .windowed import BOTH, MADE, POOLED, Pooling, called_as, pooled_along, pooled_as
 
 MAX_DEPTH = 12
 MAX_PARTS = 200
@@ -204,8 +205,9 @@ class _Builder:
             parts = (self.build(inner, depth + 1) for inner in node.inputs)
             name, keywords = called_as(node)
             return Call(name, tuple(parts), keywords)
-        if key in POOLED and (pooled := self._pooled(node, depth)) is not None:
-            return pooled
+        if key in POOLED and (call := pooled_as(node)) is not None:
+            found = pooled(self.build(node.inputs[0], depth + 1), call)
+            return Index(found, 1) if key == "max_window_indices" else found
         if transposes(node):
             return Transposed(self.build(node.inputs[0], depth + 1))
         if key in ("embedded", "view_scatter", "copy_slices"):
@@ -215,17 +217,6 @@ class _Builder:
         if not node.op.public and node.op.counterpart is None and type(node.body) is Node:
             return self.build(node.body, depth)
         return self._call(node, depth)
-
-    def _pooled(self, node: Node, depth: int) -> Expression | None:
-        found = pooled_as(node)
-        if found is None:
-            return None
-        name, given, keywords = found
-        places = node.op.key == "max_window_indices"
-        keywords += (("return_indices", "True"),) if places else ()
-        arguments = (Name(static_text(value)) for value in given)
-        made = Call(name, (self.build(node.inputs[0], depth + 1), *arguments), keywords)
-        return Index(made, 1) if places else made
 
     def _placed(self, node: Node, depth: int) -> Expression:
         """What a view shows, among zeros or in what was there before: `select_scatter(...)`."""
@@ -347,6 +338,38 @@ def _place(node: Node) -> str:
     return ahead + ":".join(ends) + (f":{step}" if step != 1 else "")
 
 
+def single(node: Node) -> tuple[Node, Callable[[Expression], Expression]] | None:
+    """What a call is of that a node is by way of others, and how it is written: a pool along one
+    axis, the k-th element in order."""
+    along, rank = pooled_along(node), ranked(node)
+    if along is not None:
+        return along[0], partial(pooled, call=along[1])
+    if rank is None:
+        return None
+    inner, number, dim = rank[0], Number(rank[1]), Number(node.args[1])
+    keywords = (("keepdim", "True"),)
+    return inner, lambda shown: Index(Call("kthvalue", (shown, number, dim), keywords), 0)
+
+
+def pooled(shown: Expression, call: Pooling) -> Expression:
+    name, given, keywords = call
+    made = Call(name, (shown, *(Name(static_text(value)) for value in given)), keywords)
+    return Index(made, 0) if name in BOTH and "return_indices" not in dict(keywords) else made
+
+
+def ranked(node: Node) -> tuple[Node, int] | None:
+    """What an element of each of its rows is taken of, and which in their order from 1 on; None
+    where it is not the same of all."""
+    if node.op.key != "gather" or node.args[0].op.key != "output":
+        return None
+    (source, at), (_, dim, places, *_) = node.args[0].args, node.args
+    if source.op.key != "sort" or at or source.args[2] or source.args[1] != dim:
+        return None
+    found = np.unique(value_of(places))
+    one = len(found) == 1 and places.shape[dim] == 1
+    return (source.args[0], int(found[0]) + 1) if one else None
+
+
 def seen_alike(node: Node) -> bool:
     """Whether a node is a view of another one as it is."""
     if node.op.key == "permute":
@@ -414,6 +437,9 @@ REDUCTIONS = (
     "std",
     "var",
 )
+
+
+COLUMN = (0, 1)  # of sizes that are not known
 
 
 def axes_of(shown: Any) -> int | None:
@@ -504,9 +530,14 @@ def is_column(shown: Any) -> bool:
         case Call(function, (inner, *_) as arguments, keywords) if function in REDUCTIONS:
             kept = ("keepdim", "True") in keywords and axes_of(inner) in (2, None)
             return kept and reduced_axes(arguments, keywords) == (1,)
-        case Infix("pow" | "div" | "mul" | "add" | "sub", left, Number()):
-            return is_column(left)
-        case Call("sqrt" | "log" | "exp", (inner,), ()):
+        case Name(_, shape):
+            return shape == COLUMN
+        case Call("ones", (_, Number(1))):
+            return True
+        case Infix("pow" | "div" | "mul" | "add" | "sub", left, right):
+            sides = [side for side in (left, right) if axes_of(side) != 0]
+            return bool(sides) and all(map(is_column, sides))
+        case Negative(inner) | Call("sqrt" | "log" | "exp" | "clamp_min", (inner, *_), ()):
             return is_column(inner)
     return False
 

@@ -311,8 +311,13 @@ def constant(value: float) -> Form:
     """A number by itself: 1/60 as the fraction that it is."""
     top, bottom = quotient(abs(value))
     if isinstance(top, Number) and bottom == Number(1):
-        return Form(0, 0, literal(value))
+        return Form(0, 0, literal(math.copysign(top.value, value)))
     return with_number(Form(0, 0, Number(1)), value)._replace(cost=0)
+
+
+def dims(axes: Any) -> Expression:
+    """An axis, or several, as an argument."""
+    return Number(axes) if isinstance(axes, int) else Name(str(axes))
 
 
 def literal(value: float) -> Number:

@@ -28,6 +28,7 @@ from .expression import (
     reduced_axes,
 )
 from .forms import apart
+from .lets import is_root
 
 _SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
@@ -143,7 +144,10 @@ def number(value: Any, precision: int = 6) -> str:
     if isinstance(value, bool):
         return rf"\mathrm{{{shown}}}"
     digits, mark, power = shown.partition("e")
-    return rf"{digits} \cdot 10^{{{int(power)}}}" if mark else digits
+    if not mark:
+        return digits
+    front = digits.removesuffix("1") if digits in ("1", "-1") else rf"{digits} \cdot "
+    return rf"{front}10^{{{int(power)}}}"
 
 
 def latex(expression: Any, priority: float = 0) -> str:
@@ -261,7 +265,7 @@ def _product(left: Any, right: Any) -> tuple[str, int]:
     how tightly that binds."""
     for position, part in enumerate((left, right)):
         factor, rest = apart(part)
-        if factor > 0 and factor != 1:
+        if factor > 0 and factor != 1 and not is_root(part):
             shown, own = _product(*((left, rest) if position else (rest, right)))
             return _fronted(factor, shown), own
     ahead, behind = axes_of(left), axes_of(right)
@@ -276,7 +280,15 @@ def _product(left: Any, right: Any) -> tuple[str, int]:
             first = _bracketed(first)
         digits = isinstance(right, Number) or second[:1].isdigit()
         return (rf"{first} \cdot {second}" if digits else f"{first} {second}"), own
-    if is_column(left) and behind == 1:
+    for column, row in ((left, right), (right, left)):
+        if (
+            is_column(column)
+            and isinstance(row, Call)
+            and row[:2] == ("ones", (Number(1), *row[1][1:]))
+        ):
+            return rf"{latex(column, _PRODUCT)} {latex(row)}^{{\top}}", _PRODUCT
+    columns = is_column(left) or (isinstance(left, Name) and (left.shape or ())[1:] == (1,))
+    if columns and behind == 1:
         return f"{latex(left, _PRODUCT)} {_turned(right)}", _PRODUCT
     if is_column(left) != is_column(right):
         column, other = (left, right) if is_column(left) else (right, left)

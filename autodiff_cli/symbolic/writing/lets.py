@@ -7,6 +7,7 @@ from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 from .expression import (
+    COLUMN,
     KINDS,
     Call,
     Expression,
@@ -17,6 +18,7 @@ from .expression import (
     Number,
     Transposed,
     axes_of,
+    is_column,
 )
 
 MOST_LETS = 6
@@ -95,7 +97,8 @@ def with_lets(
         name = letter(part, taken, names)
         names.add(name)
         count = axes_of(part)
-        stands = Name(name, None if count is None else (0,) * count)  # sizes are not known
+        sizes = None if count is None else (0,) * count  # that are not known
+        stands = Name(name, COLUMN if is_column(part) else sizes)
         shown = _replaced(shown, part, stands)
         lets = [(other, _replaced(inner, part, stands)) for other, inner in lets]
         lets.append((name, part))

@@ -60,7 +60,10 @@ def along(sizes: Shape, dims: int) -> Iterator[tuple[int, int, int]]:
     return zip(sizes[:dims], sizes[dims : 2 * dims], sizes[2 * dims : 3 * dims], strict=True)
 
 
-POOLED = ("max_windows", "max_window_indices", "mean_windows", "adaptive_mean", "resample")
+MEANS = ("mean_windows", "adaptive_mean")
+POOLED = ("max_windows", "max_window_indices", *MEANS, "resample")
+WHOLE = (("max", 1, 1), ("mean", 1, 1), ("adaptive", 1))  # of an axis of one element
+BOTH = ("adaptive_max_pool1d",)  # gives the places unasked
 Pooling = tuple[str, tuple[Any, ...], tuple[tuple[str, str], ...]]
 
 
@@ -92,7 +95,24 @@ def pooled_as(node: Node) -> Pooling | None:
     source, rules, *divisor = node.args
     if divisor not in ([], [None]):
         return None
-    return pooled_by(node.op.key, rules, source.shape[-len(rules) :])
+    found = pooled_by(node.op.key, rules, source.shape[-len(rules) :])
+    if found is None or node.op.key != "max_window_indices" or found[0] in BOTH:
+        return found
+    return (*found[:2], (*found[2], ("return_indices", "True")))
+
+
+def pooled_along(node: Node) -> tuple[Node, Pooling] | None:
+    """What is pooled along one axis, and the call, where the pool is of two axes of which the first
+    was put in between and is gone again; None where a node is something else."""
+    pool = node.inputs[0] if len(node.inputs) == 1 else node
+    if pool.op.key not in ("max_windows", *MEANS) or node.ndim != pool.ndim - 1:
+        return None
+    source, rules = pool.args[:2]
+    inner = source.inputs[0] if len(source.inputs) == 1 else source
+    if inner.ndim != node.ndim or len(rules) != 2 or rules[0][:3] not in WHOLE:
+        return None
+    call = pooled_by(pool.op.key, rules[1:], inner.shape[-1:])
+    return None if call is None else (inner, call)
 
 
 def moving(stride: Shape, padding: Shape, kernel: Shape) -> tuple[Any, ...]:
