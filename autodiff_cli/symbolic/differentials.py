@@ -81,7 +81,8 @@ class Rules:
             "log_softmax": self._log_softmax, "logsumexp": self._logsumexp,
             "vector_norm": self._norm, "norm": self._norm, "solve": self._solve,
             "inv_raw": self._inv, "solve_raw": self._solve, "standardized": self._standardized,
-            "reciprocal": self._reciprocal, "clamp": self._clamp, "cholesky": self._cholesky,
+            "reciprocal": self._reciprocal, "clamp": self._clamp, "cholesky_factor": self._cholesky,
+            "cholesky_solve": self._cholesky_solve,
             "cumprod": self._cumprod, "prod": self._prod, "logcumsumexp": self._logcumsumexp,
             **dict.fromkeys(["cummax", "cummin"], self._so_far), "median": self._chosen,
             "kthvalue": lambda node, inner, k, *args: self._chosen(node, inner, *args),
@@ -507,16 +508,39 @@ class Rules:
         name = _called(node.args[0] if node.op.key == "output" else node)
         return along(there, dim, keepdim, not node.ndim), f"d {name}(u) = du where u is {name}(u)"
 
-    def _cholesky(self, node: Node, matrix: Node, *args: Any) -> Made:
-        factor = self.of(node)
-        inverse, change = Call("inv", (factor,)), self.d(matrix)
-        both = Infix("add", change, Transposed(change))
-        inner = Infix("matmul", Infix("matmul", inverse, both), Transposed(inverse))
-        half = Infix("div", Call("diag", (Call("diag", (inner,)),)), Number(2))
-        lower = Infix("sub", Call("tril", (inner,)), half)
-        shown = Infix("div", Infix("matmul", factor, lower), Number(2))
-        rule = "d L = L @ (tril(S) - diag(diag(S)) / 2) / 2, S = inv(L) @ (dM + dM.T) @ inv(L).T"
-        return shown, rule
+    def _cholesky(self, node: Node, matrix: Node, upper: bool = False, *args: Any) -> Made | None:
+        if upper or matrix.ndim != 2:
+            return None
+        factor, size = self.of(node), matrix.shape[0]
+        inverse = Call("inv", (factor,))
+        half = Infix("div", Call("eye", (Number(size),)), Number(2))
+        lower = Infix("sub", Call("tril", (filled(1, matrix.shape),)), half)
+        both = Infix("matmul", inverse, self._symmetric(matrix))
+        within = Infix("mul", lower, Infix("matmul", both, Transposed(inverse)))
+        rule = "d L = L @ (P * (inv(L) @ dM @ inv(L).T)), P = tril(1) - eye / 2"
+        return Infix("matmul", factor, within), rule
+
+    def _cholesky_solve(
+        self, node: Node, right: Node, factor: Node, upper: bool = False
+    ) -> Made | None:  # fmt: skip
+        """Of the matrix of which the factor is."""
+        source = factor.args[0] if factor.op.key == "output" else factor
+        if upper or source.op.key != "cholesky_factor" or source.args[1] or factor.ndim != 2:
+            return None
+        change = Infix("matmul", self._symmetric(source.args[0]), self.of(node))
+        inner = Infix("sub", self.d(right), change) if self.depends(right) else Negative(change)
+        shown = Call("cholesky_solve", (inner, self.of(factor)))
+        return shown, "d cholesky_solve(b, L) = cholesky_solve(db - dM @ cholesky_solve(b, L), L)"
+
+    def _symmetric(self, matrix: Node) -> Expression:
+        """The change of a matrix; of one that does not stay symmetric the mean of both halves."""
+        drawn = np.random.default_rng(0).standard_normal(self.variable.shape)
+        linearized = Linearized([matrix], [self.variable])
+        (tangent,) = linearized.along([constant(np.asarray(drawn, self.variable.dtype))])
+        moved, change = value_of(tangent), self.d(matrix)
+        if np.allclose(moved, moved.T):
+            return change
+        return Infix("div", Infix("add", change, Transposed(change)), Number(2))
 
     def _loss(self, node: Node) -> Made:
         """A number: its derivative by each operand times the change."""

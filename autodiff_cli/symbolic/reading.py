@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from fractions import Fraction
 from functools import partial
-from math import copysign, isclose, log
+from math import log
 from typing import Any
 
 import numpy as np
@@ -34,6 +33,7 @@ from .terms import OPERAND, At, Label, NoFormula, Sum, function, is_summed, numb
 from .writing.expression import (
     NO_MASKS,
     Masks,
+    exact,
     is_logdet,
     listed,
     mask_of,
@@ -126,7 +126,9 @@ class Reader:
         if node.op in (CONSTANT, LEAF):  # a leaf without a name
             flat = value_of(node).reshape(-1)
             if flat.size and (flat == flat[0]).all():
-                return self.algebra.number(_exact(flat[0]), node.shape)
+                return self.algebra.number(
+                    exact(float(written(flat[0])), flat.itemsize < 8), node.shape
+                )
             numbers = listed(value_of(node)) if node.op is CONSTANT else None
             if numbers is None:
                 raise NoFormula(node)
@@ -562,19 +564,6 @@ SMOOTH = frozenset(
     ["nn.functional.softplus", "nn.functional.gelu", "nn.functional.silu", "nn.functional.elu",
      "nn.functional.logsigmoid", "nn.functional.leaky_relu", "relu", "nn.functional.relu"]
 )  # fmt: skip
-
-
-def _exact(number: np.generic) -> float:
-    """The number that one of single precision stands for: a short decimal, a fraction or the root
-    of one."""
-    value = float(written(number))
-    if number.itemsize == 8 or len(repr(value)) <= 8 or abs(value) > 16:
-        return value
-    for power, most in ((2, 16), (1, 100)):
-        near = Fraction(value**power).limit_denominator(most)
-        if isclose(near, value**power, rel_tol=2e-7):
-            return copysign(near ** (1 / power), value)
-    return value
 
 
 def _is_guard(condition: Node, yes: Node, no: Node) -> bool:

@@ -182,6 +182,11 @@ STEPS = [
     P + "loss = sum(torch.nn.functional.max_pool1d(X[0, 0], 2) ** 2)",
     P + "loss = sum(torch.nn.functional.adaptive_avg_pool1d(X[0], 4) ** 2)",
     S + "loss = sum(torch.quantile(X, 0.4, 1) ** 2)",
+    C + "loss = sum(torch.linalg.cholesky(C) ** 2)",
+    C + "b = [[1], [2]]; L = torch.linalg.cholesky(C @ C.T); "
+    "loss = sum(cholesky_solve(b, L)) + 2 * sum(log(diag(L)))",
+    "x = torch.tensor([[1., 2.], [3., 4.]], requires_grad=True); k = torch.tensor([0, 1]); "
+    "loss = torch.nn.functional.cross_entropy(x / 3 ** 0.5, k, label_smoothing=0.1)",
     XY + "w = const([0.3, 0.6]); loss = sum(torch.lerp(x, y, w) ** 2)",
 ]
 

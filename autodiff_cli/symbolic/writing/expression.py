@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from functools import partial
+from math import copysign, isclose
 from types import MappingProxyType
 from typing import Any, NamedTuple, get_args
 
@@ -41,6 +43,18 @@ class Name(NamedTuple):
 def written(number: np.generic) -> Any:
     """A number of an array as it was written: 0.1 in single precision is 0.1."""
     return float(str(number)) if isinstance(number, np.floating) else number.item()
+
+
+def exact(value: float, narrow: bool = True) -> float:
+    """The number that one stands for, of single precision where it is `narrow`: a short decimal, a
+    fraction or the root of one."""
+    if not narrow or not 8 < len(repr(value)) < 13 or abs(value) > 16:
+        return value
+    for power, most in ((2, 16), (1, 100)):
+        near = Fraction(value**power).limit_denominator(most)
+        if isclose(near, value**power, rel_tol=2e-7):
+            return float(copysign(near ** (1 / power), value))
+    return value
 
 
 def listed(numbers: np.ndarray) -> Listed | None:

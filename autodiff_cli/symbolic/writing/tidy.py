@@ -19,8 +19,9 @@ from .expression import (
     Number,
     Transposed,
     axes_of,
+    exact,
 )
-from .forms import Form, apart, with_number
+from .forms import Form, apart, constant, with_number
 from .lets import mapped
 
 # Functions along an axis, which they are given by place.
@@ -33,6 +34,10 @@ def tidied(shown: Any) -> Any:
     `a * a`."""
     if type(shown) is tuple:
         return tuple(map(tidied, shown))
+    if isinstance(shown, Number) and isinstance(shown.value, float):
+        value = exact(shown.value)
+        said = value == shown.value and len(repr(value)) < 15
+        return shown if said else constant(value).shown
     if type(shown) not in KINDS or (isinstance(shown, Call) and shown.function == "d"):
         return shown
     shown = shown._make(map(tidied, shown))
@@ -94,7 +99,7 @@ def tidied(shown: Any) -> Any:
         case Infix("mul", Infix("div", Number(1), below), left) | Infix(
             "mul", left, Infix("div", Number(1), below)
         ):
-            return Infix("div", left, below)
+            return tidied(Infix("div", left, below))
         case Infix("mul", left, Infix("mul" | "div" as key, first, second)):
             return Infix(key, tidied(Infix("mul", left, first)), second)
         case Infix("matmul", left, right) if (found := apart(right))[0] != 1:
@@ -105,6 +110,10 @@ def tidied(shown: Any) -> Any:
             return _numbered(value * found[0], found[1])
         case Infix("mul", left, right) if left == right and not isinstance(left, Number | Left):
             return Infix("pow", left, Number(2))
+        case Infix("div", Infix("div", left, Number(first)), Number(second)):
+            return Infix("div", left, constant(first * second).shown)
+        case Call("diagonal_copy", (inner,), ()) if axes_of(inner) == 2:
+            return Call("diag", (inner,))
         case Infix("add", left, Negative(inner)):
             return Infix("sub", left, inner)
         case Infix("sub", left, Negative(inner)):
