@@ -47,6 +47,7 @@ class Algebra:
         self.ids: dict[tuple[Any, ...], int] = {}
         self.units: dict[Any, Sum] = {}  # what is in brackets, up to a coefficient
         self.shares: dict[int, int] = {}  # by name of a softmax: its axis
+        self.bools: set[int] = set()  # names of conditions
         self.meanings: dict[int, Sum] = {}  # by atom: what a name stands for
         self.insides: dict[int, frozenset[int]] = {}  # by atom: what it is made of
         self.labels = -1000

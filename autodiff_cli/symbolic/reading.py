@@ -120,6 +120,8 @@ class Reader:
         name = self.names.get(node)
         if name is not None:
             atom = self.algebra.atom("name", name, (), node.shape)
+            if node.dtype.kind == "b":
+                self.algebra.bools.add(atom)
             if node.ndim and READERS.get(node.op.key) is Reader.softmax:
                 self.algebra.shares[atom] = node.args[1] % node.ndim
             return self.algebra.of_atom(atom)

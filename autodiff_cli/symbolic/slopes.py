@@ -126,8 +126,11 @@ class Slopes:
         """That of what was there before, where nothing was filled in."""
         inner, mask, _ = self.algebra.atoms[number].parts
         shape = inner.shape
-        reader = Reader(self.algebra, {})
-        kept = reader.opposite(reader.holds(mask))
+        reader, one = Reader(self.algebra, {}), self.algebra.alone(mask)
+        if one is not None and one[0].atom in self.algebra.bools:
+            kept = reader.opposite(reader.holds(mask))
+        else:
+            kept = reader.gate("eq", mask, self.algebra.number(0.0, shape))
         labels = tuple(None if s == 1 else i for i, s in enumerate(shape))
         at = labels + self._labels(len(shape))
         return self._times([(kept, labels)], self.of(inner), at, shape + self.tail)

@@ -165,6 +165,13 @@ FURTHER = [
     P + "loss = sum(torch.nn.functional.adaptive_avg_pool2d(X, (2, 4)) ** 2)",
     P + "loss = sum(amax(X, (1, 3)) ** 2)",
     W + "loss = sum(torch.nn.functional.one_hot(k, 2) * W)",
+    "z = [[0.5, 1.5], [0.2, 0.4], [0.3, -0.5]]; t = torch.tensor([2, 0, 1]); "
+    "u = torch.nn.functional.normalize(z, dim=1); "
+    "s = (u @ u.T / 0.5).masked_fill(torch.eye(3).bool(), -1e9); "
+    "loss = torch.nn.functional.cross_entropy(s, t)",
+    W + "m = torch.tensor([[True], [False], [True]]); loss = sum(W.masked_fill(m, 0.5) ** 2)",
+    W + "m = const([[1.0], [0.0], [1.0]]); loss = sum(W.masked_fill(m.bool(), 0.5) ** 2)",
+    "x = [1, 2]; loss = sum(x**2 / 9.81)",
     W + "loss = sum(where(k[:, None] == torch.arange(2), W, 0))",
     W + "mu = mean(W, 1, keepdim=True); loss = sum((W - mu) ** 3 * W)",
     "x = [1, -2, 3]; loss = sum(torch.nn.functional.elu(x) * cumsum(flip(x, [0]), 0))",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from ...graph.node import Shape
@@ -329,13 +329,19 @@ def fraction(number: float) -> tuple[float, float]:
     """1/3 as a fraction, 0.25 as the number that it is."""
     if len(repr(number)) <= 8 or not 1e-6 < abs(number) < 1e6:
         return number, 1.0
+    near = partial(math.isclose, number, rel_tol=1e-14)
+    short = float(f"{number:.12g}")
+    if len(repr(short)) <= 8 and near(short):
+        return short, 1.0
     close = Fraction(number).limit_denominator(1000)
-    if abs(close.numerator / close.denominator - number) <= 1e-14 * abs(number):
-        short = round(number, 12)
-        if len(repr(short)) <= 8:
-            return short, 1.0
-        return float(close.numerator), float(close.denominator)
-    return number, 1.0
+    top, bottom = float(close.numerator), float(close.denominator)
+    if bottom <= 100 and near(top / bottom):
+        return top, bottom
+    found = [(float(f"{above / number:.12g}"), float(above)) for above in range(1, 10)]
+    decimals = [pair for pair in found if len(repr(pair[0])) <= 5 and near(pair[1] / pair[0])]
+    if decimals:  # 2 / 9.81
+        return min(decimals, key=lambda pair: len(repr(pair[0])))[::-1]
+    return (top, bottom) if near(top / bottom) else (number, 1.0)
 
 
 def shortened(values: list[float], common: float) -> bool:
