@@ -11,6 +11,7 @@ from typing import Any
 
 from .algebra import Algebra
 from .terms import (
+    At,
     Factor,
     Label,
     NoFormula,
@@ -296,7 +297,8 @@ def _with_names(algebra: Algebra, product: Product, names: Products) -> Iterator
                 for left_over, places in _without(factors, raised, {None: None}):
                     inside = [y for x, y in places.items() if is_summed(x)]
                     met = {y for factor in left_over for y in factor.at}
-                    if power < 0 < len(inside) or len({*inside}) < len(inside):
+                    moved = any(isinstance(x, At) and x != y for x, y in places.items())
+                    if moved or power < 0 < len(inside) or len({*inside}) < len(inside):
                         continue
                     if not met.isdisjoint(inside) or not all(map(is_summed, inside)):
                         continue

@@ -172,6 +172,8 @@ FURTHER = [
     W + "m = torch.tensor([[True], [False], [True]]); loss = sum(W.masked_fill(m, 0.5) ** 2)",
     W + "m = const([[1.0], [0.0], [1.0]]); loss = sum(W.masked_fill(m.bool(), 0.5) ** 2)",
     "x = [1, 2]; loss = sum(x**2 / 9.81)",
+    "z = [[0.1, 0.2, 0.3]]; loss = softmax(z, 1)[0, 2]",
+    "x = [1, 2]; loss = norm(x, 3)",
     W + "loss = sum(where(k[:, None] == torch.arange(2), W, 0))",
     W + "mu = mean(W, 1, keepdim=True); loss = sum((W - mu) ** 3 * W)",
     "x = [1, -2, 3]; loss = sum(torch.nn.functional.elu(x) * cumsum(flip(x, [0]), 0))",

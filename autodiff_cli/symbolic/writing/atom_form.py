@@ -12,7 +12,7 @@ from ..atoms.places import matrix
 from ..atoms.pools import result_of
 from ..terms import JOINS, OPERAND, At, Atom, Factor, NoFormula, Sum, is_summed, number_of
 from .expression import INFIX, Call, Expression, Index, Infix, Name, Number, axes_of, expression_of
-from .forms import Form, call, constant, dims, infix, literal, placed
+from .forms import Form, call, constant, dims, infix, placed
 from .lets import cost_of, mapped
 
 
@@ -62,7 +62,7 @@ class AtomPrinter:
         if power == 0.5:
             form = call("sqrt", form)
         elif power != 1:
-            exponent = Form(0, 0, literal(power))
+            exponent = constant(power)
             form = infix("pow", form, exponent)
         return form, below
 

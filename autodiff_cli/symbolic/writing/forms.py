@@ -356,7 +356,8 @@ def shortened(values: list[float], common: float) -> bool:
 def placed(form: Form, at: tuple[Label, ...]) -> Form:
     """With fixed places on axes: `A[0, 1]`, `A[:, 2]`."""
     last = max(i for i, x in enumerate(at) if isinstance(x, At))
-    places = ", ".join(str(x.place) if isinstance(x, At) else ":" for x in at[: last + 1])
+    rest = ":" if any(map(is_label, at)) else "0"  # an element is a number
+    places = ", ".join(str(x.place) if isinstance(x, At) else rest for x in at[: last + 1])
     return Form(form.cost + 1, form.marks, Index(form.shown, places))
 
 

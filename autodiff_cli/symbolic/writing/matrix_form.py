@@ -83,7 +83,7 @@ class Printer(AtomPrinter):
             for sum_, name in named.items()
             for product, value in self._products(sum_)
             if {i for i, n in enumerate(sum_.shape) if n != 1}
-            == {x for factor in product for x in factor.at if x is not None and not is_summed(x)}
+            == {x for factor in product for x in factor.at if is_label(x) and not is_summed(x)}
             and product
         ]
         self.counts: dict[Expression, int] = {}  # of elements that a sum adds
