@@ -9,6 +9,7 @@ import collections.abc
 import functools
 import random
 import time
+import types
 import typing
 from collections.abc import Callable
 from keyword import iskeyword
@@ -172,8 +173,15 @@ _TYPING: dict[str, Any] = {
     "Protocol": GENERIC,
     "TYPE_CHECKING": False,
     "cast": Builtin("cast", lambda kind, value: value),
-    "overload": Builtin("overload", lambda function: function),
-    "final": Builtin("final", lambda function: function),
+    "NewType": Builtin("NewType", lambda name, kind: Builtin(name, lambda value: value)),
+    **{
+        name: Builtin(name, lambda function: function)
+        for name in ("overload", "final", "no_type_check", "override")
+    },
+    **{
+        name: Builtin(name, lambda name, *bounds, **options: _annotated("Any", typing))
+        for name in ("TypeVar", "ParamSpec", "TypeVarTuple")
+    },
 }
 
 
@@ -250,6 +258,8 @@ class _Kind(TypeName):
 def _annotated(name: str, source: Any) -> Any:
     """A kind of values by what they can do, or what only annotations name."""
     found = getattr(source, name, None)
+    if isinstance(found, types.FunctionType):  # it would look at annotations
+        return None
     kind: Any = getattr(found, "__origin__", object if source is typing else found)
 
     def matches(value: Any) -> bool:
