@@ -47,7 +47,7 @@ from .writing.expression import (
 )
 from .writing.lets import mapped, mentioned
 from .writing.matrix_form import Printer
-from .writing.tidy import LINEAR, given, is_kept, summed, tidied
+from .writing.tidy import LINEAR, given, in_full, is_kept, summed, tidied
 from .writing.windowed import MADE, MEANS, POOLED, called_as, pooled_along, pooled_as
 
 SAME = ("cast", "alias", "clone", "contiguous", "depends", "with_value", "positive", "once")
@@ -112,7 +112,7 @@ class Rules:
         marks = {x: f"{MARK}w{i}" for i, x in enumerate(self.woven)}
         shown = expression_of(node, {**marks, **names}, opened=opened, masks=self.masks)
         found = {marks[x]: self._spelled(x) for x in self.woven if marks[x] in mentioned(shown)}
-        return tidied(given(shown, found))
+        return self._tidied(given(shown, found))
 
     def _spelled(self, node: Node) -> Expression:
         """A product of moved arrays, as a sum of products; a call as it is written."""
@@ -120,7 +120,10 @@ class Rules:
             return lone[1](self.of(lone[0]))
         marks = {x: f"{MARK}{i}" for i, x in enumerate(self.woven[node])}
         shown = spellings(node, marks)[0].shown
-        return tidied(given(shown, {mark: self.of(x) for x, mark in marks.items()}))
+        return self._tidied(given(shown, {mark: self.of(x) for x, mark in marks.items()}))
+
+    def _tidied(self, shown: Expression) -> Expression:
+        return tidied(in_full(shown) if self.variable.dtype.itemsize < 8 else shown)
 
     def d(self, node: Node) -> Expression:
         """How a node changes."""

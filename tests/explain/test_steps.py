@@ -271,3 +271,13 @@ def test_values_of_one_name_are_told_apart_in_long_explanations(cli) -> None:
     out = cli("explain", "-e", "\n".join(["x = 2", *lines, "loss = x + 1"])).out
     assert " 45  x#46 = cos(x#45) " in out and " 1  x#2 = sin(x#1) " in out
     assert "g(x#45) = -g(x#46) * sin(x#45)" in out
+
+
+def test_numbers_of_double_precision_stay() -> None:
+    """0.33333334 is 1/3 in single precision alone."""
+    (d,) = steps("sum(0.33333334 * x**2) + sum(1.4142135 * x)", "x").derivatives
+    assert d.steps[0].shown == "d(sum(0.33333334 * x**2) + sum(1.4142135 * x))"
+    program = "import torch\nx = torch.tensor([1.0, 2.0], requires_grad=True)\n"
+    program += "loss = (0.33333334 * x**2).sum() + (1.4142135 * x).sum()\n"
+    found = derive_source(Source(program, "a.py"), Options(), Request(), steps=True)
+    assert found.derivatives[0].steps[0].shown == "d(sum(x**2 / 3) + sum(sqrt(2) * x))"

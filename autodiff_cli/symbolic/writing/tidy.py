@@ -35,9 +35,7 @@ def tidied(shown: Any) -> Any:
     if type(shown) is tuple:
         return tuple(map(tidied, shown))
     if isinstance(shown, Number) and isinstance(shown.value, float):
-        value = exact(shown.value)
-        said = value == shown.value and len(repr(value)) < 15
-        return shown if said else constant(value).shown
+        return shown if len(repr(shown.value)) < 15 else constant(shown.value).shown
     if type(shown) not in KINDS or (isinstance(shown, Call) and shown.function == "d"):
         return shown
     shown = shown._make(map(tidied, shown))
@@ -119,6 +117,16 @@ def tidied(shown: Any) -> Any:
         case Infix("sub", left, Negative(inner)):
             return Infix("add", left, inner)
     return shown
+
+
+def in_full(shown: Any) -> Any:
+    """With the numbers that those of single precision stand for."""
+
+    def change(part: Any) -> Any:
+        floats = isinstance(part, Number) and isinstance(part.value, float)
+        return Number(exact(part.value)) if floats else None
+
+    return mapped(shown, change)
 
 
 def _numbered(value: float, shown: Expression) -> Expression:
