@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import AutodiffError, fault
 from ..graph.node import Node
 from ..graph.op import LEAF, value_of
 from ..graph.walk import SEQUENCE, bodies, walk
@@ -212,15 +213,20 @@ class Exported:
         source = TorchSource(self.made, called)
         for node in inputs:
             source.names[node] = called[node]
-        outputs = [source.name(node) for node, _ in self.results]
+        try:
+            outputs = [source.name(node) for node, _ in self.results]
+        except AutodiffError as error:
+            message = error.diagnostic.message
+            raise fault("E404 no-counterpart", message, span=error.span) from None
         one = all(not n.shape and bool(value_of(weight) == 1) for n, weight in self.results)
         weights = "" if one else ", ".join(source.name(weight) for _, weight in self.results)
         targets = [source.name(node) for node, _ in self.gradients.values()]
         data = source.data
+        zero = not all(value_of(g).any() for _, g in self.gradients.values())
         lines = [
             *source.lines,
             f"gradients = torch.autograd.grad([{', '.join(outputs)}], [{', '.join(targets)}]"
-            f"{weights and f', [{weights}]'})",
+            f"{weights and f', [{weights}]'}{', materialize_grads=True' * zero})",
             f"return {outputs[0]}, dict(zip({list(self.gradients)}, gradients))",
         ]
         return lines, data, None

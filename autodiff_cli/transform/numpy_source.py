@@ -25,6 +25,7 @@ import numpy as np
 
 from ..errors import fault
 from ..graph import op as ops
+from ..graph.kinds import Kind
 from ..graph.node import Node
 from ..graph.op import Op, value_of
 from ..graph.registry import F
@@ -45,7 +46,7 @@ SOURCES = (ops.LEAF, ops.CONSTANT)
 
 
 class NoText(Exception):
-    """Something of a kernel that cannot be written."""
+    """Something of a kernel that cannot be written, in words that follow a colon."""
 
 
 def expression(text: str) -> Any:
@@ -168,15 +169,13 @@ class NumpySource(GraphSource):
             return
         try:
             tree = _folded(self._applied(thing))
-        except NoText:
-            name = thing.op.name
-            raise fault("E404 no-code", name, self.kernels.library, span=thing.span) from None
+        except NoText as reason:
+            facts = thing.op.name, self.kernels.library, reason
+            raise fault("E404 no-code", *facts, span=thing.span) from None
         name = self.called.get(thing, "")
         text = ast.unparse(tree)
-        simple = isinstance(tree, ast.Name) or (
-            self.graph.uses[thing] < 2
-            and len(text) <= LONGEST
-            and (thing.outputs is None or isinstance(tree, ast.Tuple))
+        simple = isinstance(tree, ast.Name | ast.Tuple) or (
+            self.graph.uses[thing] < 2 and len(text) <= LONGEST and thing.outputs is None
         )
         if simple and not name:
             self.names[thing] = tree
@@ -212,7 +211,8 @@ class NumpySource(GraphSource):
         op = node.op
         arrays = [n for n in node.inputs if n.ndim or self.graph.of(n) in self.graph.live]
         alone = all(n.dtype.kind != "f" for n in arrays)
-        tree_of = self._floating if alone else self._tree_of
+        moves = op.kind is Kind.MOVEMENT  # numbers into others of their dtype
+        tree_of = self._floating if alone or moves else self._tree_of
         if op is ops.OUTPUT:
             return ast.Subscript(
                 self.names[self.graph.of(node.args[0])], ast.Constant(node.args[1])
@@ -222,15 +222,13 @@ class NumpySource(GraphSource):
         names = [param.name for param in op.params]
         for own in (op.jax if self.kernels.library == "JAX" else None, op.numpy):
             text = own if type(own) is str or own is None else own(*node.args)
-            if text == "":
-                raise NoText
             if text is not None:
                 return self._filled(text, names, node, tree_of)
         for what, text in _BY_PROPERTY.items():
             if what in op.properties and op.kernel is not None:
                 return self._filled(text, names, node, tree_of)
         if op.kernel is None:
-            raise NoText
+            raise NoText("it has no kernel")
         args = [
             literal(value, tree_of if isinstance(value, Node) else self._typed)
             for value in node.args
@@ -316,7 +314,11 @@ def literal(value: Any, tree_of: Callable[[Any], Any]) -> Any:
     ):  # what its constructor was given
         given = [ast.keyword(slot, literal(getattr(value, slot), tree_of)) for slot in slots]
         return ast.Call(tree_of(kind), [], given)
-    raise NoText(repr(value)[:80])
+    raise NoText(_unspelled(value))
+
+
+def _unspelled(value: Any) -> str:
+    return f"nothing spells {type(value).__name__} values"
 
 
 class _Substitution(ast.NodeTransformer):
@@ -483,7 +485,7 @@ class Kernels:
     def _known(self, value: Any) -> Any:
         """What stands for a function among other values."""
         if isinstance(value, Node) or not (callable(value) or isinstance(value, Op)):
-            raise NoText(repr(value)[:80])
+            raise NoText(_unspelled(value))
         return self.value(value)
 
     def _helper(self, function: Any, key: str) -> str:
@@ -501,7 +503,7 @@ class Kernels:
             tree.args, tree.body = lambda_.args, [ast.Return(lambda_.body)]
         if isinstance(function, type):
             if function.__bases__ != (object,):
-                raise NoText(function.__name__)
+                raise NoText(f"its kernel needs the class {function.__name__}")
             functions = {n: getattr(f, "fget", f) for n, f in vars(function).items()}
             tree.body = [
                 self._resolved(functions[part.name], part)
@@ -518,7 +520,7 @@ class Kernels:
         if self.library == "JAX":
             tree = in_jax(tree)
             if changes_arrays(tree):
-                raise NoText
+                raise NoText("its kernel writes into an array that others may see")
         self.texts.append(ast.unparse(ast.fix_missing_locations(tree)))
         return name
 
@@ -562,7 +564,7 @@ class Kernels:
                     return kernels.value(function.__globals__[name])
                 if hasattr(builtins, name):
                     return node
-                raise NoText(name)
+                raise NoText(f"its kernel reads {name}")
 
             def visit_Call(self, node: ast.Call) -> Any:
                 if isinstance(node.func, ast.Name) and node.func.id in ("fault", "fail"):

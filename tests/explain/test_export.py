@@ -295,6 +295,13 @@ WRITTEN_IN_PLACE = {
     "made": "sum(nn.functional.fold(nn.functional.unfold(I, 2), (3, 3), 2) ** 2) + "
     "ctc_loss(log_softmax(A[:, None], 2), tensor([[1, 2]]), (3,), (2,)) ** 2 + "
     "det(A) ** 2 + sum(nn.functional.embedding_bag(k, W, k[:1], mode='max') ** 3)",
+    "solutions": "sum(linalg.pinv(A @ A.T, hermitian=True) ** 2) + "
+    "sum(linalg.pinv(W, atol=0.1) ** 3) + sum(linalg.pinv(W, atol=0.1, rtol=0.01) ** 2)"
+    " + sum(linalg.lstsq(stack([A, B]), stack([x, z])[:, :, None])[0] ** 2)",
+    "mirrored": "sum(polygamma(1, -x / 7) ** 2) + sum(polygamma(3, x - 0.37) ** 2)",
+    "numbers": "scatter_reduce(x[0], 0, tensor(0), x[1], 'prod') ** 2 + "
+    "scatter_reduce(x[0], 0, tensor(0), z[1], 'mean', include_self=False) ** 3",
+    "strided": "sum(as_strided(A[1:], (2, 2), (1, 2)) ** 3)",
     "pools": "sum(avg_pool1d(N, 2) ** 2) + sum(interpolate(I, size=(2, 5), mode='bilinear') ** 2)",
 }
 
@@ -314,6 +321,24 @@ torch.manual_seed(0)
 net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.MaxPool2d(2))
 x = F.interpolate(torch.randn(2, 1, 4, 4), size=(6, 6))
 (net(x) ** 2).sum().backward()
+"""
+
+# Draws that move with their parameters.
+DRAWN = """import torch
+from torch.distributions import Beta, Dirichlet, Gamma
+a = torch.tensor([1.5, 2.0, 0.7], requires_grad=True)
+b = torch.tensor([0.5, 1.0, 2.0], requires_grad=True)
+drawn = Gamma(a, b).rsample((2,)) * Dirichlet(a).rsample() + Beta(a, b).rsample()
+(drawn ** 2).sum().backward()
+"""
+
+# A bias that the slope of the slope does not reach.
+UNREACHED = """import torch
+x = torch.tensor([0.5, -2.0], requires_grad=True)
+bias = torch.tensor(0.1, requires_grad=True)
+y = torch.nn.functional.leaky_relu(x ** 3 + bias, 0.2).sum()
+(slope,) = torch.autograd.grad(y, x, create_graph=True)
+((slope.norm() - 1) ** 2).backward()
 """
 
 # Losses as one writes them, which overflow at 1000: the loss in SciPy's words, and its gradient.
@@ -396,10 +421,10 @@ def programs(to: str) -> dict[str, tuple[str, str]]:
             f"z = [1000, -999, 1001.5]; loss = {loss}",
             "a.expr",
         )
-    if to != "torch":  # which has no word for the view of a view
-        texts["strided"] = f"{DATA}loss = sum(as_strided(A[1:], (2, 2), (1, 2))**3)\n", "a.expr"
     texts["transformed"] = TRANSFORMED, "program.py"
     texts["convolved"] = CONVOLVED, "program.py"
+    texts["drawn"] = DRAWN, "program.py"
+    texts["unreached"] = UNREACHED, "program.py"
     texts["split"] = "x = [1, 2, 3]; p, q = split(x, [1, 2]); loss = sum(p * q**2)", "a.expr"
     for i, (order, wrt, loss, _) in enumerate(CASES):
         if order == "1" and i % 4 == 0:
@@ -516,17 +541,34 @@ def test_what_has_no_loss_is_said() -> None:
     assert error is not None and error.code == "E402"
 
 
-def test_what_jax_cannot_do_is_named() -> None:
+def test_what_jax_cannot_do_says_why_and_what_can() -> None:
     for loss in (
-        "sum(linalg.pinv(outer(x, x), hermitian=True))",
-        "sum(polygamma(1, -x / 7))",
-        "sum(linalg.lstsq(diag_embed(x)[None], x[None, :, None])[0])",
-        "scatter_reduce(x[0], 0, tensor(0), x[1], 'sum')",
         "sum(diagonal_scatter(outer(x, x).repeat(6, 6), x.repeat(6)))",
         "sum(interpolate(x.repeat(7)[None, None], size=13, mode='linear'))",
     ):
-        error = exported(f"x = [3, 1, 2]; loss = {loss}", "jax", "a.expr").error
-        assert error is not None and "cannot be written in JAX" in error.message
+        text = f"x = [3, 1, 2]; loss = {loss}"
+        error = exported(text, "jax", "a.expr").error
+        assert error is not None and error.code == "E404"
+        said = "cannot be written in JAX: its kernel writes into an array that others may see"
+        assert said in error.message and "--to torch" in error.diagnostic.helps[0]
+        assert exported(text, "torch", "a.expr").error is None
+
+
+def test_what_torch_cannot_do_says_what_can() -> None:
+    text = """import torch
+class Round(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.round()
+    @staticmethod
+    def backward(ctx, g):
+        return g
+x = torch.tensor([1.3, -0.6], requires_grad=True)
+(Round.apply(x) * x).sum().backward()
+"""
+    error = exported(text, "torch").error
+    assert error is not None and error.code == "E404" and "--to numpy" in error.diagnostic.helps[0]
+    np.testing.assert_allclose(result_of(exported(text).code)["gradients"]["x"], [2.3, -1.6], 1e-6)
 
 
 def test_views_in_functions_of_ones_own_are_of_the_arguments() -> None:

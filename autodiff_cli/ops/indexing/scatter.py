@@ -338,9 +338,6 @@ _IN_JAX = {"sum": "add", "mean": "add", "prod": "multiply", "amax": "max", "amin
 
 def _reduced_in_jax(at, source):
     def text(input, dim, index, src, reduce, include_self):
-        if not input.shape or not index.shape:
-            return ""
-
         def written(then):
             return at(then)(input, dim, index, src)
 

@@ -62,11 +62,23 @@ def _pinv_shape(input, atol, rtol, hermitian):
     return (*batch, n, m), input.dtype
 
 
+def _pinv_in_jax(input, atol, rtol, hermitian):
+    """JAX reads both triangles of a matrix that is called hermitian, and has no `atol`."""
+    matrix, bound = "input", "rtol"
+    if hermitian:
+        matrix = "(np.tril(input) + np.swapaxes(np.tril(input, -1), -1, -2))"
+    if atol is not None:
+        share = f"atol / np.linalg.norm({matrix}, 2, (-2, -1))"
+        default = np.finfo(input.dtype).eps * max(input.shape[-2:])
+        bound = f"np.maximum(rtol, {share})"
+        if rtol is None:
+            bound = f"np.where(atol > 0, {share}, {default})"
+    return f"np.linalg.pinv({matrix}, rtol={bound})"
+
+
 @opaque(
     _pinv,
-    jax=lambda input, atol, rtol, hermitian: (
-        "" if hermitian or atol is not None else "np.linalg.pinv(input, rtol=rtol)"
-    ),
+    jax=_pinv_in_jax,
     name="linalg.pinv",
     grad_fn="LinalgPinvBackward0",
     eager=True,
@@ -168,10 +180,15 @@ def _lstsq(a, b, rcond, driver):
 
 
 def _lstsq_in_jax(A, B, rcond, driver):
-    if A.ndim > 2:
-        return ""
-    values = "f[3]" if driver in ("gelsd", "gelss") else "np.zeros(0)"
-    return f"(lambda f: (f[0], f[2], {values}, np.zeros(0)))(np.linalg.lstsq(A, B, rcond))"
+    """By the pseudo-inverse in batches, which JAX's `lstsq` has not."""
+    bound = None if driver == "gels" else rcond
+    found = f"np.linalg.pinv(A, rtol={bound}) @ B"
+    if A.ndim == B.ndim == 2:
+        found = f"np.linalg.lstsq(A, B, rcond={bound})[0]"
+    rank = "np.zeros(0, int)" if driver == "gels" else f"np.linalg.matrix_rank(A, rtol={bound})"
+    svd = driver in ("gelsd", "gelss")
+    values = "np.linalg.svd(A, compute_uv=False)" if svd else "np.zeros(0)"
+    return f"({found}, {rank}, {values}, np.zeros(0))"
 
 
 @opaque(

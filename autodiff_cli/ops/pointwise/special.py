@@ -212,9 +212,23 @@ def _check_order(n, input):
         raise fault("E205 polygamma-needs-order-least", n)
 
 
+def _polygamma_in_jax(n, input):
+    """Mirrored below 0, where JAX's does not hold: by derivatives of the cotangent, which are
+    polynomials of it."""
+    if n == 0 or (value_of(input) > 0).all():
+        return None
+    slope = np.polynomial.Polynomial([0.0, 1.0])
+    for _ in range(n):
+        slope = slope.deriv() * np.polynomial.Polynomial([-1.0, 0.0, -1.0])
+    cotangent = f"np.polyval(np.array({slope.coef[::-1].tolist()}), 1 / np.tan(np.pi * input))"
+    above = f"scipy.special.polygamma({n}, np.where(input > 0, input, 1 - input))"
+    mirrored = f"{'-' * (n % 2)}{above} - np.pi ** {n + 1} * {cotangent}"
+    return f"np.where(input > 0, {above}, {mirrored})"
+
+
 @pointwise(
     _polygamma_kernel,
-    jax=lambda n, input: None if (value_of(input) > 0).all() else "",  # JAX's holds there alone
+    jax=_polygamma_in_jax,
     promote=Promote.FLOAT,
     aliases=["special.polygamma"],
     method=False,

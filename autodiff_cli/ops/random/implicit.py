@@ -246,6 +246,7 @@ def _dirichlet_slopes(values, concentration, total):
 @opaque(
     _gamma_slopes,
     public=False,
+    counterpart="_standard_gamma_grad",
     shape=lambda concentration, values: (values.shape, values.dtype),
     samples=[S(t(2, 3, low=0.5, high=20.0, grad=False), t(2, 3, low=0.1, high=20.0, grad=False))],
 )
@@ -256,6 +257,7 @@ def standard_gamma_slopes(concentration: Tensor, values: Tensor):
 @opaque(
     _dirichlet_slopes,
     public=False,
+    counterpart="_dirichlet_grad",
     samples=[
         S(
             t(2, 3, low=0.1, high=0.9, grad=False),
@@ -268,9 +270,16 @@ def dirichlet_slopes(values: Tensor, concentration: Tensor, total: Tensor):
     """How parts of a Dirichlet draw move with their concentrations, before they share."""
 
 
+def _moved_gamma(values, concentration):
+    """The draw, and its slope: what nothing is added to moves with the concentration."""
+    given = F.detach(concentration)
+    return values + F.standard_gamma_slopes(given, values) * (concentration - given)
+
+
 @opaque(
     lambda values, concentration: values,
     public=False,
+    counterpart=_moved_gamma,
     properties=frozenset({"convention"}),  # the draw stays; the slope is that of its distribution
     samples=[
         S(
@@ -290,9 +299,21 @@ def _(g, out, values, concentration):
     return None, g * F.standard_gamma_slopes(concentration, values)
 
 
+def _moved_dirichlet(values, concentration):
+    """As `_moved_gamma`; parts that move share what they are parts of."""
+    given = F.detach(concentration)
+    moved = F.dirichlet_slopes(values, given, _totals(given)) * (concentration - given)
+    return values + moved - values * F.sum(moved, (-1,), True)
+
+
+def _totals(concentration):
+    return F.expand(F.sum(concentration, (-1,), True), concentration.shape)
+
+
 @opaque(
     lambda values, concentration: values,
     public=False,
+    counterpart=_moved_dirichlet,
     grad_fn="_DirichletBackward",
     properties=frozenset({"convention"}),  # the draw stays; the slope is that of its distribution
     samples=[
@@ -310,6 +331,5 @@ def sample_dirichlet(values: Tensor, concentration: Tensor):
 
 @sample_dirichlet.vjp
 def _(g, out, values, concentration):
-    total = F.expand(F.sum(concentration, (-1,), True), concentration.shape)
-    slopes = F.dirichlet_slopes(values, concentration, total)
+    slopes = F.dirichlet_slopes(values, concentration, _totals(concentration))
     return None, slopes * (g - F.sum(values * g, (-1,), True))

@@ -12,6 +12,7 @@ import numpy as np
 from ...errors import fault
 from ...graph.declare import Any, Dim, Ints, Tensor, function, movement, opaque
 from ...graph.node import Node
+from ...graph.op import constant
 from ...graph.params import dim_in_range, node_of, to_scalar
 from ...graph.registry import F
 from ...graph.registry import op as op_of
@@ -406,6 +407,16 @@ def _places_in_jax(size, stride, offset):
     return " + ".join(places)
 
 
+def _taken(input, size, stride, offset, within=None):
+    """The elements by their numbers; only those of the view `within` have slopes."""
+    numbers = np.arange(input.numel)
+    if within is not None:
+        seen = np.zeros(input.shape, bool)
+        seen.reshape(-1)[_strided(numbers, *within)] = True
+        input = F.where(constant(seen), input, F.detach(input))
+    return F.take(input, constant(np.array(_strided(numbers, size, stride, offset))))
+
+
 @movement(
     _strided,
     jax=lambda input, size, stride, offset, within=None: (
@@ -416,6 +427,7 @@ def _places_in_jax(size, stride, offset):
     view=True,
     shape=_strided_shape,
     strides_rule=lambda strides, input, size, stride, offset, within: tuple(stride),
+    counterpart=_taken,
     vjp=lambda g, out, input, *view: F.as_strided_backward(g, input.shape, *view),
     samples=[S(t(6), (2, 2), (3, 1), 1), S(t(2, 3), (3, 2), (1, 1), 0), S(t(4), (2,), (0,), 1)],
     errors=[Bad("E309", t(4), (3,), (2,), 0)],
