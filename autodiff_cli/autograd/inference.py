@@ -7,7 +7,7 @@ from ..graph.node import Node
 from ..graph.op import CAST, OUTPUT
 from ..graph.state import STATE
 from ..graph.walk import bodies, walk
-from .reverse import parents, saved_by
+from .reverse import declared, parents, read_by
 from .tensor import made_in_inference
 
 
@@ -21,21 +21,22 @@ def check_inferred(result: Node) -> None:
 
     for node in walk([result], behind):
         looked = node.requires_grad and any(map(_inferred, node.inputs))
-        if looked and any(map(_inferred, saved(node))):
+        if looked and any(map(_inferred, [*read(node), *declared(node)])):
             raise fault("E407 inference-tensor-cannot-saved", node.op)
 
 
-def saved(node: Node) -> list[Node]:
-    """Return the nodes that a node saved; of a composite the operands that its body saves from."""
+def read(node: Node) -> list[Node]:
+    """Return the nodes that the gradient of a node reads; of a composite the operands that its body
+    reads from."""
     if node.op is OUTPUT or "own saving" in node.op.properties:
         return []
     if node.grad_name == "NotImplemented" or (node.marks is not None and node.marks.freed):
         return []
     if node.op.vjp_rule is not None:
-        return saved_by(node)
+        return read_by(node)
     body = walk(bodies(node), parents, node.inputs)
     steps = (part for part in body if part.op.vjp_rule is not None and part.op is not OUTPUT)
-    reads = [read for part in steps for read in saved_by(part)]
+    reads = [each for part in steps for each in read_by(part)]
     return list(walk(reads, lambda part: () if part in node.inputs else part.inputs))
 
 

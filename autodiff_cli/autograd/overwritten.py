@@ -105,7 +105,9 @@ def overwritten_at(node: Node) -> Any:
             return change if change[3] > since else None
         cast_for_op = node.op is CAST and node.handle is None  # what is saved is not the copy
         viewed = node.op.view and "own counter" not in node.op.properties
-        if node.op is OUTPUT or viewed or cast_for_op:
+        if marks is not None and marks.made_of is not None:
+            node = marks.made_of
+        elif node.op is OUTPUT or viewed or cast_for_op:
             node = node.args[0]
         else:
             return None

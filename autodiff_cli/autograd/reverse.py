@@ -68,6 +68,7 @@ class Pass:
         self.cotangents: dict[Node, Any] = {}
         self.needed: set[Node] | None = None
         self.retain = retain_graph
+        self.inner: set[Node] = set()  # steps of our own in composites, which save nothing
         self.stops = False  # at targets: their hooks and what is behind are another pass's
         self.create_graph = create_graph
         Pass.created |= create_graph
@@ -309,12 +310,13 @@ class Pass:
                 if self.since or "saves its factors" not in op.properties:
                     given = data_mutation.arguments(node, self.since)
             found = rule(g, seen, *given)
-            if any(map(overwritten_at, (*outs, *node.inputs))):
-                wants = self._wants if self.since else _requires_grad
+            wants = self._wants if self.since else _requires_grad
+            kept = [] if node in self.inner else declared(node, wants)
+            if any(map(overwritten_at, (*outs, *node.inputs, *kept))):
                 read = _reads(node, found if type(found) is tuple else (found,), since, wants)
                 if "saves no operands" in op.properties:
                     read = [n for n in read if n not in node.inputs]
-                check_saved(node, [n for n in read if n.seq > self.since])
+                check_saved(node, [n for n in read + kept if n.seq > self.since])
         else:
             found = rule(g, out, *args)
         if type(found) is not tuple:
@@ -344,7 +346,7 @@ class Pass:
                 else [(node.body, g)]
             )
             wanted = [x for x in node.inputs if self._wants(x)]
-            return _until(Pass(seeds, wanted, self.create_graph, self.retain))
+            return self._until(seeds, wanted, self.retain)
         before, self.cotangents = self.cotangents, {}
         self.differentiate(node, g)
         found, self.cotangents = self.cotangents, before
@@ -363,10 +365,14 @@ class Pass:
         if node.body is None:
             where = labelled(node.span, "made here")
             raise fault("E404 no-derivative-here", node.op.name, labels=where)
-        if "saves input" in node.op.properties:
+        inner = node in self.inner
+        if not inner and (saved := declared(node)):
             if node.marks is not None and node.marks.freed:
                 raise freed(node)
-            check_saved(node, list(node.inputs[:1]))
+            check_saved(node, saved)
+        if STATE.overwriting and not inner:
+            steps = [part for part in bodies(node) if part not in node.inputs]
+            self.inner.update(walk(steps, parents, node.inputs))
         if Pass.created and not (node.marks is not None and node.marks.freed):
             for part in walk(bodies(node), lambda n: n.inputs, node.inputs):
                 if part.marks is not None and part.marks.freed:  # by gradients, which read it
@@ -399,7 +405,7 @@ class Pass:
             at = overwritten_at(x) if self._wants(x) else None
             if at is None or at[3] < node.seq or (self.since and x.seq < self.since):
                 continue
-            gx = _until(Pass([(node.body, g)], [x], self.create_graph, True)).get(x)
+            gx = self._until([(node.body, g)], [x]).get(x)
             read = walk(
                 [gx] if gx else [], lambda n: () if n is g or n.dtype.kind == "i" else n.inputs
             )
@@ -415,9 +421,18 @@ class Pass:
         with grad_mode(True):
             body = node.op.body(*args)  # type: ignore[misc]  # composites have one
         wanted = [x for x in node.inputs if self._wants(x)]
-        for x, gx in _until(Pass([(body, g)], wanted, self.create_graph, True)).items():
+        self.inner.update(walk([body], parents, args))
+        for x, gx in self._until([(body, g)], wanted).items():
             self.give(x, gx)
         return True
+
+    def _until(
+        self, seeds: list[tuple[Node, Any]], wanted: list[Node], retain: bool = True
+    ) -> dict[Node, Node]:
+        """The cotangents of a pass within this one, which ends at its targets."""
+        run = Pass(seeds, wanted, self.create_graph, retain)
+        run.stops, run.inner = True, self.inner
+        return run.run()
 
 
 def _named_slope(node: Node, x: Node, gx: Node, g: Any) -> Node:
@@ -428,12 +443,6 @@ def _named_slope(node: Node, x: Node, gx: Node, g: Any) -> Node:
         gx = gx if x in below else F.depends(gx, x)
         gx.mark().name = f"{made[0]}BackwardBackward0"
     return gx
-
-
-def _until(run: Pass) -> dict[Node, Node]:
-    """The cotangents of a pass that ends at its targets."""
-    run.stops = True
-    return run.run()
 
 
 def _of_results(op: Op, out: tuple[Node, ...], g: dict[int, Node]) -> tuple[Node | None, ...]:
@@ -527,20 +536,45 @@ def _reads(
 
     fresh = [g for x, g in slopes(node.op, node.args, found) if g is not None and wants(x)]
     made_of = walk(fresh, lambda n: () if n.seq <= since or saved(n) else n.inputs)
-    read = [n for n in made_of if saved(n)]
-    if "saves input" in node.op.properties and node.handle is not None and wants(node.inputs[0]):
-        read.append(node.inputs[0])  # not in bodies, which are steps of our own
-    return read
+    return [n for n in made_of if saved(n)]
+
+
+def declared(node: Node, wants: Callable[[Node], bool] = _requires_grad) -> list[Node]:
+    """What PyTorch saves of a node by the table."""
+    saves = node.op.saves
+    if not saves:
+        return []
+    saved: list[Node | None] = []
+    for part in (saves if isinstance(saves, str) else saves(*node.args)).split(", "):
+        what, _, user = part.partition(" for ")
+        if user and not wants(node.args[node.op.index[user]]):
+            continue
+        results = dict(enumerate([node] if node.outputs is None else results_of(node)))
+        if what == "operands":
+            saved += node.inputs
+        elif what == "results":
+            saved += results.values()
+        elif what.startswith("result "):
+            results |= node.marks.results if node.marks else {}
+            saved.append(results.get(int(what.removeprefix("result "))))
+        elif what:
+            saved.append(node.args[node.op.index[what]])
+    return [x for x in saved if x is not None]
 
 
 def check_freed(node: Node, g: Any) -> None:
     """E406 when the rule of a freed node reads what was saved."""
     own = {g} if type(g) is Node else {x for x in g if x is not None}
-    if any(r not in own for r in _read_by_rule(node, g)):
+    if any(r not in own for r in [*_read_by_rule(node, g), *declared(node)]):
         raise freed(node)
 
 
 def saved_by(node: Node) -> list[Node]:
+    """The inputs and results that PyTorch saves of a node; E406 when they were freed."""
+    return [*read_by(node), *declared(node)]
+
+
+def read_by(node: Node) -> list[Node]:
     """The inputs and results that the gradient of a node needs; E406 when they were freed."""
     if node.marks is not None and node.marks.freed:
         raise freed(node)

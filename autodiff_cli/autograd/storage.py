@@ -137,9 +137,13 @@ def mark_overwritten(node: Node, by: Node | None, version: int) -> None:
     if by is not None and not by.requires_grad:
         by = None  # no backward comes to it: nodes of steps long ago would hold all later ones
     change = (STATE.span, by, version, Node.counter())
-    for whole in _undetached(node):
-        for same in data_mutation.same_memory(whole):
-            same.mark().overwritten = change
+    changed = [node]
+    for part in changed:
+        for whole in _undetached(part):
+            for same in data_mutation.same_memory(whole):
+                same.mark().overwritten = change
+                if same.op.view and same.args[0].handle is None and same.args[0].inputs:
+                    changed.append(same.args[0])  # what a function shows by a view alone
     STATE.overwriting = True  # from now on saved values are checked
 
 

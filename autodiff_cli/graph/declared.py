@@ -54,6 +54,10 @@ class Declared:
         # Operands of which PyTorch saves views, a function of the arguments: `x.data = y` leaves
         # those where they are.
         self.saves_views: Callable[..., tuple[Any, ...]] | None = None
+        # What PyTorch saves of it though the rule may not read it, separated by commas: parameters,
+        # `operands` for all, `results` or `result 1`; `input for other`: when that one is wanted.
+        # Or a function of the arguments for that.
+        self.saves: str | Callable[..., str] = ""
         self.no_forward = ""  # PyTorch's name of it, where forward mode has no formula there
         # What stands for it in PyTorch where its public name does not: a path below `torch` and
         # the function that arranges the arguments, or a body in ops that do have a name there.

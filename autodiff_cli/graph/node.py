@@ -147,7 +147,8 @@ class Marks:
     a change through `.data`; `results`: those of its several results that were overwritten;
     `detached`: that change, where it was detached in place; `context`: what a program
     attached to the backward function (hooks, metadata); `name`: what that is called here, when not
-    by the op's own name; `batched`: whether it was made for each example that `vmap` maps over.
+    by the op's own name; `made_of`: what PyTorch saves where an op reads this node;
+    `batched`: whether it was made for each example that `vmap` maps over.
     """
 
     __slots__ = (
@@ -157,6 +158,7 @@ class Marks:
         "freed",
         "hooked",
         "hooks",
+        "made_of",
         "name",
         "overwritten",
         "replaced",
@@ -175,6 +177,7 @@ class Marks:
         self.detached: Any = None
         self.context: Any = None
         self.name = ""
+        self.made_of: Node | None = None
         self.batched = False
 
 

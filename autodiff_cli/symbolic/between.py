@@ -15,7 +15,7 @@ from contextlib import suppress
 from itertools import chain, count
 from typing import Any, NamedTuple
 
-from ..autograd.inference import saved
+from ..autograd.inference import read
 from ..errors import AutodiffError
 from ..graph.kinds import Kind
 from ..graph.node import Node
@@ -60,8 +60,8 @@ def cuts(result: Node, ends: Mapping[Node, str]) -> list[Node]:
     found = {_whole(node) for node, times in readers.items() if times > 1}
     for node in nodes:
         if _is_computed(node, ends):
-            read = [x for x in _read_by(node) if _is_computed(_whole(x), ends)]
-            for x in (*read, *node.inputs) if read else ():
+            reads = [x for x in _read_by(node) if _is_computed(_whole(x), ends)]
+            for x in (*reads, *node.inputs) if reads else ():
                 found |= {_whole(x), _seen(x)}
     inside = {x for x in found if _is_computed(x, ends) and x.outputs is None} - {result}
     return sorted(inside.intersection(nodes), key=SEQUENCE)
@@ -74,7 +74,7 @@ def _is_computed(node: Node, ends: Mapping[Node, str]) -> bool:
 def _read_by(node: Node) -> Sequence[Node]:
     """What the rule of a node reads; nothing where a part of it has none."""
     with suppress(AutodiffError):
-        return saved(node)
+        return read(node)
     return ()
 
 

@@ -16,6 +16,7 @@ import torch
 
 from autodiff_cli.graph.op import Op
 
+from ..changed import Library, refused
 from ..table import Case, array_of, bind, cases, specs, weights, without_signs
 from .own_ops import OWN
 
@@ -90,6 +91,15 @@ def results_of(case: Case, tensors: dict[str, torch.Tensor]) -> list[Any]:
     raise problem
 
 
+TORCH = Library(
+    lambda array, grad: torch.tensor(array, requires_grad=grad),
+    results_of,
+    lambda x, name, *args, **kwargs: getattr(x, name)(*args, **kwargs),
+    RuntimeError,
+    lambda error: "modified by an inplace" in str(error),
+)
+
+
 def record(case: Case, stored: dict[str, np.ndarray]) -> None:
     """Add values and gradients of one sample."""
     tensors = {}
@@ -121,16 +131,19 @@ def record(case: Case, stored: dict[str, np.ndarray]) -> None:
 def main() -> None:
     """Record every sample of public ops; list what PyTorch cannot do."""
     stored: dict[str, np.ndarray] = {}
+    saved = []
     for case in cases():
         if not case.op.public:
             continue
         try:
             record(case, stored)
+            saved.append(f"{case.name} {refused(case, TORCH)}")
         except Exception as error:
             print(
                 f"{case.name}: {type(error).__name__}: {str(error).splitlines()[0][:120]}",
                 file=sys.stderr,
             )
+    stored["saved"] = np.array(saved)
     path = Path(__file__).parents[1] / "fixtures" / "ops.npz"
     np.savez_compressed(path, **stored)
     print(f"{len(stored)} arrays, {path.stat().st_size // 1024} KB")

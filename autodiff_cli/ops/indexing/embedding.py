@@ -95,9 +95,16 @@ def bag_highest_rows(weight: Tensor, table: Tensor):
     no_forward="_embedding_bag",
     properties=frozenset({"two edges"}),
     phrase="each row of a bag gets the gradient of its bag",
+    saves=lambda weight, scales, *rest: "input, offsets" if scales is None else "operands",
 )
 def bag_reduced(
-    weight: Tensor, per_sample_weights: Tensor | None, bags: Any, mode: Word, by_frequency: bool
+    weight: Tensor,
+    per_sample_weights: Tensor | None,
+    input: Mask,
+    offsets: Mask | None,
+    bags: Any,
+    mode: Word,
+    by_frequency: bool,
 ):
     """Sums, means or maxima of rows of a table, bag by bag."""
     count, width = bags.sizes.size, weight.shape[1]
@@ -201,4 +208,4 @@ def embedding_bag(
     if max_norm is not None:
         weight = F.shortened_rows(weight, constant(rows), max_norm, norm_type)
     bags = _bags(rows, starts, padding_idx)
-    return F.bag_reduced(weight, per_sample_weights, bags, mode, scale_grad_by_freq)
+    return F.bag_reduced(weight, per_sample_weights, input, offsets, bags, mode, scale_grad_by_freq)

@@ -80,7 +80,8 @@ def _gathered_in_jax(input, dim, index, *sparse):
         else None
     ),
     shape=_gather_shape,
-    properties=frozenset({"slicewise", "saves input"}),
+    properties=frozenset({"slicewise"}),
+    saves="input",
     samples=[
         S(t(3, 2), 0, ints(2, 2)),
         S(t(2, 3), 1, ints(2, 4)),
@@ -352,7 +353,7 @@ def _taken_shape(input, index):
     samples=[S(t(2, 3), ints(4, high=6)), S(t(3), ints(values=-1)), S(t(), ints(2, high=1))],
     errors=[Bad("E305", t(2, 2), ints(values=[4])), Bad("E306", t(2), t(1))],
     vjp=lambda g, out, input, index: (F.put(zeros(input), index, g, True), None),
-    properties=frozenset({"saves input"}),
+    saves="input",
 )
 def take(input: Tensor, index: Mask):
     """Elements of the tensor seen as one row."""
@@ -403,7 +404,7 @@ def _chosen_shape(input, mask):
         S(t(), bools(values=True)),
     ],
     errors=[Bad("E306", t(2), ints(2)), Bad("E302", t(2), bools(3))],
-    properties=frozenset({"saves input"}),
+    saves="input",
 )
 def masked_select(input: Tensor, mask: Mask):
     """The elements where the mask is true, as one row."""

@@ -148,6 +148,7 @@ def _flat_put(x, index, source, accumulate):
         S(t(3), ints(values=[1, 1]), t(2), accumulate=True),
     ],
     errors=[Bad("E302", t(2), ints(values=[0]), t(2)), Bad("E305", t(2), ints(values=[2]), t(1))],
+    saves="source for source",
 )
 def put(input: Tensor, index: Mask, source: Tensor, accumulate: bool = False):
     """`input` with values at places of the tensor seen as one row."""

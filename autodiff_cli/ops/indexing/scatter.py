@@ -368,6 +368,7 @@ def _reduced_in_jax(at, source):
         Bad("E205", t(2), 0, ints(1), t(1), "max"),
         Bad("E305", t(2), 0, ints(values=[2]), t(1), "sum"),
     ],
+    saves="operands, results",
 )
 def scatter_reduce(
     input: Tensor, dim: Dim, index: Mask, src: Tensor, reduce: str, *, include_self: bool = True
@@ -429,6 +430,7 @@ def _rows_added(x, dim, index, source, alpha):
         Bad("E302", t(3, 2), 0, ints(2), t(3, 2)),
         Bad("E305", t(2), 0, ints(values=[2]), t(1)),
     ],
+    saves="source for source",
 )
 def index_add(input: Tensor, dim: Dim, index: Mask, source: Tensor, *, alpha: Scalar = 1):
     """`input` with the slices of `source` times `alpha` added where the index says."""
@@ -467,6 +469,7 @@ def _rows_written(x, dim, index, value):
         S(t(), 0, ints(values=0), t()),
     ],
     errors=[Bad("E302", t(3, 2), 0, ints(2), t(3, 2))],
+    saves="source for source",
 )
 def index_copy(input: Tensor, dim: Dim, index: Mask, source: Tensor):
     """`input` with the slices of `source` where the index says."""
@@ -565,6 +568,7 @@ def _index_reduce_shape(input, dim, index, source, reduce, include_self):
         for i in (True, False)
     ],
     errors=[Bad("E205", t(2), 0, ints(1), t(1), "sum")],
+    saves="operands, results",
 )
 def index_reduce(
     input: Tensor, dim: Dim, index: Mask, source: Tensor, reduce: str, *, include_self: bool = True

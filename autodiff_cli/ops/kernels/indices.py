@@ -115,7 +115,14 @@ def places_of(mask: Node, shape: Shape) -> tuple[Node, ...]:
     if mask.shape != shape:
         raise fault("E305 mask-shape-does-not", mask, shape)
     found = np.nonzero(value_of(mask))
-    return tuple(constant(taken_out(mask, places)) for places in found)
+    return tuple(constant_from(mask, taken_out(mask, places)) for places in found)
+
+
+def constant_from(source: Node, values: Any) -> Node:
+    """A constant computed from the values of a tensor, which is what PyTorch saves of it."""
+    made = constant(values)
+    made.mark().made_of = source
+    return made
 
 
 def indexed_shape(input: Any, indices: tuple[Any, ...]) -> Shape:

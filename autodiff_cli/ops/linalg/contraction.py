@@ -415,9 +415,9 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
             "E301 bilinear-weight-shape-needs", weight, n1, n2, input1.shape[-1], input2.shape[-1]
         )
     rows = count(batch)
-    left = F.matmul(
-        F.reshape(input1, (rows, n1)), F.reshape(F.permute(weight, (1, 0, 2)), (n1, outputs * n2))
-    )
+    side_by_side = F.reshape(F.permute(weight, (1, 0, 2)), (n1, outputs * n2))
+    side_by_side.mark().made_of = weight
+    left = F.matmul(F.reshape(input1, (rows, n1)), side_by_side)
     found = F.sum(F.reshape(left, (rows, outputs, n2)) * F.reshape(input2, (rows, 1, n2)), 2)
     result = F.reshape(found, (*batch, outputs))
     return result if bias is None else result + bias

@@ -141,6 +141,7 @@ def _reflectors(name, A, tau):
     samples=[S(t(3, 2), t(2)), S(t(3, 3), t(2))],
     errors=[Bad("E308", t(2, 3), t(2)), Bad("E308", t(3, 2), t(3))],
     phrase="product rule through the reflections",
+    saves="operands, results",
 )
 def householder_product(input: Tensor, tau: Tensor):
     """The first columns of the product of Householder reflections `I - tau_i v_i v_i.mT`."""
@@ -159,6 +160,7 @@ def householder_product(input: Tensor, tau: Tensor):
     errors=[Bad("E301", t(3, 2), t(2), t(2, 2))],
     no_forward="ormqr",
     phrase="product rule through the reflections",
+    saves="operands, results",
 )
 def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False):
     """`Q @ other` for the whole product Q of reflections.
@@ -244,6 +246,7 @@ def _svd_shape(A, full_matrices=True):
     errors=[Bad("E308", t(2)), Bad("E503", t(values=[[1.0, float("nan")], [2.0, 1.0]]))],
     kink=lambda A, *rest: _to_crossing(F.svdvals(A), True),
     phrase="U (diag(gS) + what turns U and V, over differences of squares of S) V.T",
+    saves="results",
 )
 def linalg_svd(A: Tensor, full_matrices: bool = True):
     """U, S and Vh with `A = U @ diag(S) @ Vh`, S descending; signs of the vectors are not unique.
@@ -393,6 +396,7 @@ def _(g, out, input, UPLO):
     kink=lambda input, UPLO: _to_crossing(F.eigvalsh(input, UPLO), False),
     properties=frozenset({"saves its factors", "saves no operands"}),
     phrase="V diag(g) V.T, where V has the eigenvectors",
+    saves="results",
 )
 def eigvalsh(input: Tensor, UPLO: str = "L"):
     """Eigenvalues of a symmetric matrix, ascending."""

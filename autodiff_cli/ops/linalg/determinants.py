@@ -26,6 +26,7 @@ NO_THIRD = "third derivatives of singular determinants divide by zero"
     properties=frozenset({"saves its factors"}),
     vjp=lambda g, out, A: (F.reshape(g, (*g.shape, 1, 1)) * F.cofactors(A),),
     phrase="upstream times the cofactors: det(A) * inv(A).T",
+    saves="results",
 )
 def det(A: Tensor):
     """The determinant; its slope is the matrix of cofactors, also where the matrix is singular."""
@@ -125,6 +126,7 @@ def _(g, out, grad, A):
     samples=[S(t(2, 2)), S(t(2, 3, 3))],
     errors=SQUARE_ONLY,
     phrase="upstream times inv(A).T",
+    saves="result 0",
 )
 def slogdet(A: Tensor):
     """Sign and logarithm of the absolute value of the determinant."""

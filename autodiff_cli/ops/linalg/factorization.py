@@ -145,6 +145,7 @@ def _(g, out, input, B, upper, left, unitriangular):
     ],
     errors=[Bad("E301", t(3, 1), t(2, 2)), Bad("E308", t(2), t(2, 2))],
     phrase="the solution of the transposed system for g; the matrix minus its product",
+    saves="operands",
 )
 def triangular_solve(
     b: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
@@ -245,6 +246,7 @@ def linalg_cholesky(input: Tensor, *, upper: bool = False):
     samples=[S(positive(3)), S(positive(2), upper=True)],
     errors=[Bad("E503", t(values=[[0.0, 2.0], [2.0, 1.0]]), words="leading minor of order 1")],
     phrase="solves with the factor: L.T g, its lower half, between two inverses of L",
+    saves="results",
 )
 def cholesky(input: Tensor, upper: bool = False):
     """The Cholesky factor of a positive-definite matrix; `linalg.cholesky` is the newer name."""
@@ -309,6 +311,7 @@ def cholesky_inverse(L: Tensor, upper: bool = False):
     samples=[S(t(3, 2), lower(3)), S(t(2, 2, 1), upper(2), upper=True)],
     errors=[Bad("E301", t(2, 1), t(3, 3))],
     phrase="the right side gets the solution for g, the factor what that makes of it",
+    saves="operands, results",
 )
 def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False):
     """The X of `A X = B` by the Cholesky factor `L` of A."""
@@ -494,6 +497,7 @@ def require_pivots(name, LU, pivots):
     samples=[S(t(2, 2)), S(t(3, 2)), S(t(2, 3))],
     errors=[Bad("E308", t(3))],
     phrase="triangular parts of what the factors get, between their inverses",
+    saves="results",
 )
 def linalg_lu(A: Tensor, *, pivot: bool = True):
     """P, L and U with `A = P @ L @ U`: a permutation, a unit lower and an upper triangle."""
@@ -512,6 +516,7 @@ def linalg_lu(A: Tensor, *, pivot: bool = True):
         Bad("E308", t(2, 3), t(values=[1, 2], dtype="int32"), t(3, 1)),
     ],
     phrase="the solution of the transposed system for g; the factors what it makes",
+    saves="pivots, results",
 )
 def linalg_lu_solve(
     LU: Tensor, pivots: Mask, B: Tensor, *, left: bool = True, adjoint: bool = False

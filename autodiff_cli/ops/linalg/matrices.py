@@ -356,12 +356,10 @@ def cond(input: Tensor, p: Any = None):
 # -- tensors as matrices ---------------------------------------------------------------------------
 
 
-@composite(
+@function(
     name="linalg.tensorinv",
-    grad_fn="ReshapeAliasBackward0",
     samples=[S(t(4, 2, 2), ind=1)],
     errors=[Bad("E308", t(2, 3), ind=1), Bad("E309", t(2, 2), ind=0)],
-    phrase="-(A**-1).T g (A**-1).T",
 )
 def tensorinv(input: Tensor, ind: int = 2):
     """The inverse of a tensor as a map from its last dims to its first `ind` dims."""

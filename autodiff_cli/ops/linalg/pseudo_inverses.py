@@ -225,6 +225,7 @@ def _(g, out, A, B, rcond, driver):
         Bad("E308", t(3), t(3)),
     ],
     phrase="product rule of the pseudo-inverse and the right side",
+    saves="operands, result 0",
 )
 def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None):
     """The X with the smallest `A X - B`, the squared residuals, A's rank and singular values."""

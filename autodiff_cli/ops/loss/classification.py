@@ -103,7 +103,8 @@ def nll_loss(
         ),
     ),
     samples=[S(t(2, 3), ints(2))],
-    properties=NAMED_SLOPE | {"one edge", "saves input"},
+    properties=NAMED_SLOPE | {"one edge"},
+    saves="operands",
     phrase="minus the weight of each class at its target, divided by what the mean divides by",
 )
 def nll_loss_reduced(

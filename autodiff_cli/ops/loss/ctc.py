@@ -15,6 +15,7 @@ from ...graph.params import node_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.sizes import check_size
+from ..kernels.indices import constant_from
 from ..kernels.losses import reduced, reduction_of
 from ..kernels.windows import whole_numbers
 
@@ -119,6 +120,7 @@ def _ctc_slope(g, log_probs, targets, input_lengths, target_lengths, blank, zero
     grad_fn="CtcLossBackward0",
     no_forward="_ctc_loss",
     shape=lambda log_probs, *rest: ((log_probs.shape[1],), log_probs.dtype),
+    saves="operands, results",
 )
 def ctc_loss_elements(
     log_probs: Tensor,
@@ -248,7 +250,12 @@ def ctc_loss(
         )
     rows = np.where(np.arange(rows.shape[1]) < wanted[:, None], rows, blank)
     loss = F.ctc_loss_elements(
-        log_probs, constant(rows), constant(inputs), constant(wanted), blank, zero_infinity
+        log_probs,
+        constant_from(targets, rows),
+        constant(inputs),
+        constant(wanted),
+        blank,
+        zero_infinity,
     )
     if zero_infinity:
         loss = F.where(F.eq(loss, float("inf")), 0.0, loss)

@@ -265,6 +265,7 @@ def _(g, out, *args):
     properties=frozenset({"clamps", "one edge"}),
     no_forward="multi_margin_loss",
     phrase="the classes inside of the margin, against that of the target",
+    saves="operands",
 )
 def multi_margin_loss(
     input: Tensor,
@@ -311,6 +312,7 @@ def multi_margin_loss(
     properties=frozenset({"clamps"}),
     no_forward="multilabel_margin_loss_forward",
     phrase="the classes inside of the margin, against those of the targets",
+    saves="operands",
 )
 def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: Word = "mean"):
     """Margins between the scores of a row's target classes and all others; a row of targets ends

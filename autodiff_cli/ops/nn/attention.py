@@ -107,6 +107,7 @@ def scaled_dot_product_attention(
     grad_fn="ScaledDotProductFlashAttentionForCpuBackward0",
     public=False,
     samples=[S(t(1, 1, 2, 3), t(1, 1, 2, 3), t(1, 1, 2, 3), scale=0.5, **ONCE)],
+    saves="query, key, value, results",
 )
 def attention_at_once(
     query: Tensor,
@@ -132,7 +133,9 @@ def _grouped(x, query):
         return x
     if heads == 0 or wanted % heads:
         raise fault("E308 heads-queries-cannot-share", wanted, heads)
-    return F.repeat_interleave(x, wanted // heads, len(x.shape) - 3)
+    repeated = F.repeat_interleave(x, wanted // heads, len(x.shape) - 3)
+    repeated.mark().made_of = x
+    return repeated
 
 
 # -- several heads ---------------------------------------------------------------------------------

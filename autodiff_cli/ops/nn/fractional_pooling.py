@@ -65,6 +65,7 @@ def fractional_indices(input: Tensor, samples: Tensor, kernel: Any, sizes: Any):
     public=False,
     grad_fn=lambda i, s, k, sizes: f"FractionalMaxPool{len(sizes)}DBackward0",
     properties=frozenset({"selects"}),
+    saves="input",
 )
 def fractional_maximum(input: Tensor, samples: Tensor, kernel: Any, sizes: Any):
     """The maxima of windows at random places, and their flat positions."""

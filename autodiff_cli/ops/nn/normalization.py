@@ -149,6 +149,7 @@ def _last_dims(op, input, normalized_shape, *parameters):
     ],
     errors=[Bad("E308", t(2, 3), (2,)), Bad("E308", t(2, 3), (3,), t(2))],
     phrase="(g*w - mean(g*w) - y * mean(g*w * y)) / std, where y is the normalised input",
+    saves="operands",
 )
 def layer_norm(
     input: Tensor,
@@ -239,6 +240,7 @@ def group_norm(
     properties=frozenset({"saves its body", "slope has a name", "three edges"}),
     samples=[S(t(3, 2), t(2), t(2), None, None, 1e-5)],
     phrase="(g - mean(g) - y * mean(g * y)) / std of each channel, where y is the result",
+    saves="input, weight, running_mean, running_var",
 )
 def batch_standardized(
     input: Tensor,

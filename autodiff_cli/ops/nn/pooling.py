@@ -193,6 +193,7 @@ def _max_name(input, rules):
     shape=lambda input, rules: (_pooled_shape(input, rules), input.dtype),
     samples=[S(t(2, 5), (("max", 2, 2, 2, 0, 1),))],
     properties=NAMED_SLOPE | {"selects", "samplewise"},
+    saves="result 1",
     kink=lambda input, rules: F.gaps_of_last(input, len(rules)),
     phrase="the largest element of each window gets the upstream gradient",
     vjp=lambda g, out, input, rules: (
@@ -227,7 +228,11 @@ def unpool(input: Tensor, indices: Tensor, sizes: Any):
 def _maxima(input, rules, return_indices):
     def pool(x, rules):
         values = F.max_windows(x, rules)
-        return (values, F.max_window_indices(x, rules)) if return_indices else values
+        if not return_indices:
+            return values
+        places = F.max_window_indices(x, rules)
+        values.mark().results = {1: places}  # of the one op that PyTorch has
+        return values, places
 
     return _pooled(input, rules, pool)
 
@@ -360,7 +365,8 @@ def _declare_adaptive(n):
 @composite(
     public=False,
     grad_fn=lambda input, rules: f"AdaptiveAvgPool{len(rules)}DBackward0",
-    properties=NAMED_SLOPE | {"saves input"},
+    properties=NAMED_SLOPE,
+    saves="input",
     phrase="every element of a window gets an equal share of the upstream gradient",
 )
 def adaptive_mean(input: Tensor, rules: Any):
@@ -374,7 +380,8 @@ def adaptive_mean(input: Tensor, rules: Any):
 @composite(
     public=False,
     grad_fn=lambda input, rules, divisor=None: f"AvgPool{len(rules)}DBackward0",
-    properties=NAMED_SLOPE | {"saves input"},
+    properties=NAMED_SLOPE,
+    saves="input",
     phrase="every element of a window gets an equal share of the upstream gradient",
 )
 def mean_windows(input: Tensor, rules: Any, divisor: float | None = None):

@@ -389,6 +389,7 @@ def _cubic_sample(input, places, padding_mode, align):
     grad_fn=lambda input, grid, *rest: f"GridSampler{len(input.shape) - 2}DBackward0",
     no_forward="grid_sampler_2d",
     phrase="each corner gets its share of the interpolation, the grid the slope between them",
+    saves="operands",
 )
 def grid_sampler(input: Tensor, grid: Tensor, mode: Word, padding_mode: Word, align_corners: bool):
     """`input` at the places of `grid`."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ...errors import fault, refused
@@ -238,6 +240,7 @@ def _check_power(input, exponent):
     ],
     errors=[Bad("E504", ints(2), -1)],
     phrase="power rule",
+    saves="input",
 )
 def pow(input: Tensor, exponent: Tensor):
     """`input ** exponent`.
@@ -286,8 +289,10 @@ def square(input: Tensor):
 @composite(
     inplace=True,
     samples=[S(t(2, 3), ints(3)), S(t(2), t(2))],
-    properties=frozenset({"two edges"}),
+    properties=frozenset({"two edges", "broadcasts"}),
     phrase="upstream times 2**other",
+    saves="other for input, results",
+    vjp=lambda g, out, input, other: (g * F.pow(2.0, other), g * out * math.log(2)),
 )
 def ldexp(input: Tensor, other: Tensor):
     """`input * 2 ** other`."""

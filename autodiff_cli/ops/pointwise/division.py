@@ -69,6 +69,7 @@ def number_quotient(input: Tensor, other: Tensor):
     errors=[Bad("E205", t(2), t(2), rounding_mode="up")],
     properties=frozenset({"flat"}),
     phrase="quotient rule, nothing where the result was rounded",
+    saves="other, input for other",
 )
 def div_rounded(input: Tensor, other: Tensor, *, rounding_mode: str | None):
     """Quotient rounded towards zero (`trunc`) or down (`floor`); the slopes are 0 then."""

@@ -259,6 +259,7 @@ for _key in ("sign", "sgn"):
         [*ALL, S(bools(2))],
         properties=frozenset({"flat"}),
         kink=lambda input: F.abs(input),
+        saves="operands, results" if _key == "sgn" else "",
     )
 
 
@@ -285,6 +286,7 @@ def _angle(x):
     vjp=zero_slope,
     samples=ALL,
     kink=lambda input: F.abs(input),
+    saves="input",
 )
 def angle(input: Tensor):
     """pi for negative numbers, 0 for others; the slope is 0."""

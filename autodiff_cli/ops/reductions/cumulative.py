@@ -100,6 +100,7 @@ def backwards(decay, g, dim):
     inplace=True,
     samples=[*ALONG, S(t(4, values=[2.0, 0.0, 3.0, 0.0]), 0)],
     phrase="products of the others, summed from each place to the end",
+    saves="operands, results",
 )
 def cumprod(input: Tensor, dim: Dim, *, dtype: Dtype | None = None):
     """Running products along `dim`; slopes are right at zeros, too."""
@@ -149,7 +150,7 @@ def _declare_running_extreme(name, ufunc, beats, word):
         key=name,
         fields=("values", "indices"),
         samples=[*ALONG, S(TIES, 0, order=0, because="the slope jumps at ties")],
-        properties=frozenset({"saves input"}),
+        saves="input, result 1",
     )
     def running(input: Tensor, dim: Dim):
         at = index(input, dim)
@@ -173,6 +174,7 @@ _declare_running_extreme("cummin", np.minimum, np.less_equal, "minima")
     samples=ALONG,
     properties=frozenset({"saturates"}),
     phrase="upstream times the share of each element in the sums it is in",
+    saves="operands, results",
 )
 def logcumsumexp(input: Tensor, dim: Dim):
     """Logarithms of the running sums of exponentials along `dim`, without overflow."""

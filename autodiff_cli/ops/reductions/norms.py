@@ -74,6 +74,7 @@ VECTORS = [
     errors=[Bad("E308", t(0), inf), Bad("E307", ints(3))],
     kink=lambda x, ord, dim, *rest: F.vector_norm(x, 2, dim),
     phrase="upstream times x / norm for the Euclidean norm, sign(x) * (|x| / norm)**(p - 1) else",
+    saves="operands, results",
 )
 def vector_norm(
     x: Tensor,
@@ -116,6 +117,7 @@ def frobenius_norm(input: Tensor, dim: Dims, keepdim: bool = False):
     grad_fn="NormBackward1",
     samples=[S(t(2, 3), 3.0, 1, False)],
     phrase="upstream times x / norm for the Euclidean norm, sign(x) * (|x| / norm)**(p - 1) else",
+    saves="operands, results",
 )
 def norm_along(x: Tensor, p: Scalar, dim: Dim, keepdim: bool):
     """`vector_norm` as the distances record it."""
@@ -154,6 +156,7 @@ def norm(
 @composite(
     samples=[S(t(2, 3), t(2, 3)), S(t(2, 3), t(3), 1), S(t(3), t(3), inf)],
     phrase="upstream times (x - y) / distance for p=2, to the second its negative",
+    saves="operands, results",
 )
 def dist(input: Tensor, other: Tensor, p: Scalar = 2):
     """Norm of order `p` of the difference."""
@@ -293,6 +296,7 @@ def _(g, out, x1, x2):
     samples=[S(t(2, 3), t(4, 3), 3.0)],
     no_forward="_cdist_forward",
     phrase="upstream times (x - y) / distance of each pair, for p=2",
+    saves="operands, results",
 )
 def cdist_all(x1: Tensor, x2: Tensor, p: float):
     """Distances of order `p` between all rows, by differences."""
@@ -346,6 +350,7 @@ def cdist(
     errors=[Bad("E308", t(3)), Bad("E307", ints(2, 2))],
     no_forward="_pdist_forward",
     phrase="upstream times (x - y) / distance of each pair, for p=2",
+    saves="operands, results",
 )
 def pdist(input: Tensor, p: float = 2.0):
     """Distances of order `p` between all pairs of rows: the upper triangle of `cdist`, in rows."""

@@ -70,6 +70,7 @@ def _declare_median(name, skip_nan, text):
         phrase="the elements that were chosen get the upstream gradient",
         grad_fn=f"{kind}Backward1",
         fields=("values", "indices"),
+        saves="result 1",
         samples=[S(t(2, 5), 1), S(t(2, 3), 0, True), S(t(), 0)],
         errors=[Bad("E308", t(2, 0), 1)],
     )
@@ -151,6 +152,7 @@ def kth_place(input: Tensor, k: int, dim: Dim):
     errors=[Bad("E308", t(3), 4, words="4"), Bad("E308", t(3), 0)],
     properties=frozenset({"selects"}),
     phrase="the elements that were chosen get the upstream gradient",
+    saves="result 1",
 )
 def kthvalue(input: Tensor, k: int, dim: Dim = -1, keepdim: bool = False):
     """The `k`-th smallest element along `dim` (from 1) and its index."""
@@ -177,6 +179,7 @@ def kthvalue(input: Tensor, k: int, dim: Dim = -1, keepdim: bool = False):
     ],
     properties=frozenset({"selects"}),
     phrase="the elements that were chosen get the upstream gradient",
+    saves="result 1",
 )
 def mode(input: Tensor, dim: Dim = -1, keepdim: bool = False):
     """The most frequent element along `dim` (the smallest of them), and the index of its last."""

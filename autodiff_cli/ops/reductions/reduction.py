@@ -163,6 +163,7 @@ ZEROS = S(t(2, 3, values=[[0.0, 2.0, 3.0], [0.0, 0.0, 5.0]]), 1)
     grad_fn=_name("ProdBackward0", "ProdBackward1"),
     samples=[S(t(2, 3)), S(t(2, 3), 1, True), S(t()), ZEROS],
     phrase="upstream times the product of the other elements",
+    saves="operands, results",
 )
 def prod(
     input: Tensor, dim: Dim | None = None, keepdim: bool = False, *, dtype: Dtype | None = None
@@ -276,6 +277,7 @@ def _declare_extreme(name, extreme, place, pairwise, superlative, comparative):
         phrase="the elements that were chosen get the upstream gradient",
         grad_fn=f"{name.capitalize()}Backward0",
         fields=("values", "indices"),
+        saves="result 1",
         samples=BY_DIM,
         errors=EMPTY[1:],
         kink=lambda input, dim, keepdim: _lead(input, extreme_of, (dim,)),

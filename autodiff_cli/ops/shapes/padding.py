@@ -134,6 +134,7 @@ def _continued_name(input, pad, mode):
     public=False,
     grad_fn=_continued_name,
     properties=NAMED_SLOPE,
+    saves=lambda input, pad, mode: "" if mode == "circular" else "input",
     samples=[S(t(1, 2, 4), (2, 1), mode) for mode in _MODES],
 )
 def continued(input: Tensor, pad: Ints, mode: str):
