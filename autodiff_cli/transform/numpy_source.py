@@ -170,8 +170,8 @@ class NumpySource(GraphSource):
         try:
             tree = _folded(self._applied(thing))
         except NoText as reason:
-            facts = thing.op.name, self.kernels.library, reason
-            raise fault("E404 no-code", *facts, span=thing.span) from None
+            library, name = self.kernels.library, thing.op.name
+            raise fault("E404 no-code", name, library, why=reason, span=thing.span) from None
         name = self.called.get(thing, "")
         text = ast.unparse(tree)
         simple = isinstance(tree, ast.Name | ast.Tuple) or (
