@@ -50,6 +50,7 @@ class Algebra:
         self.bools: set[int] = set()  # names of conditions
         self.meanings: dict[int, Sum] = {}  # by atom: what a name stands for
         self.insides: dict[int, frozenset[int]] = {}  # by atom: what it is made of
+        self.normal: dict[Product, int] = {}  # what is in its normal form: steps to see that
         self.labels = -1000
         self.work = 0
 
@@ -129,7 +130,10 @@ class Algebra:
     def _normal(
         self, number: float, factors: list[Factor], shape: Shape
     ) -> list[tuple[float, Product]]:
-        self.work += 1
+        before, given = self.work, (number, tuple(factors))
+        self.work += self.normal.get(given[1], 1)
+        if given[1] in self.normal:
+            return [given]
         while True:
             number, factors = self._merged(number, factors)
             if not number:
@@ -154,7 +158,10 @@ class Algebra:
             raise NoFormula
         if any(self._vanishes(factor, factors) for factor in factors):
             return []
-        return [(number, self.ordered(self._scalars_apart(factors, shape)))]
+        found = number, self.ordered(self._scalars_apart(factors, shape))
+        if found == given:
+            self.normal[given[1]] = self.work - before
+        return [found]
 
     def _merged(self, number: float, factors: list[Factor]) -> tuple[float, list[Factor]]:
         """Powers added, and fewer factors by every rule there is."""
@@ -258,6 +265,8 @@ class Algebra:
         summed = {label for factor in factors for label in factor.at if is_summed(label)}
         if not summed:
             return tuple(sorted(factors, key=factor_key))
+        if len(summed) == 1:
+            return self._labelled(factors, {summed.pop(): -1})
         colors: dict[Any, Any] = dict.fromkeys(summed, 0)
         for _ in range(3):
             seen: dict[Any, list[Any]] = {label: [] for label in summed}

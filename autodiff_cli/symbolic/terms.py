@@ -10,6 +10,7 @@ of one. Terms that are equal up to the names of their labels are equal, so like 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..graph.node import Node, Shape
@@ -90,6 +91,7 @@ def label_key(label: Label) -> tuple[int, int]:
     return (1, label.place) if isinstance(label, At) else (2, label)
 
 
+@lru_cache(1 << 14)
 def factor_key(factor: Factor) -> tuple[Any, ...]:
     return factor.atom, factor.power, tuple(map(label_key, factor.at))
 

@@ -33,6 +33,7 @@ def derived(text: str, raw: bool = False) -> Derived:
         ("W = [[1, 2], [3, 4]]; x = [[1], [2]]; loss = sum(W @ x)",
          {"W": "ones(2, 1) * x.T", "x": "sum(W, 0)[:, None]"}),
         ("x = [3, 1]; k = const([2.5, 5]); loss = sum(x * k)", {"x": "k"}),
+        ("A = [[1, 2], [3, 4]]; loss = sum(exp(-A) + exp(A.T))", {"A": "exp(A.T).T - exp(-A)"}),
         ("x = [1, 2, 4]; loss = mean(x)", {"x": "ones(3) / 3"}),
         ("x = [1, 2]; loss = sum(sort(x)[0] * const([3.5, 5]))",
          {"x": "index_add(zeros(2), 0, argsort(x), const([3.5, 5]))"}),

@@ -92,6 +92,7 @@ class Index(NamedTuple):
 
 class Transposed(NamedTuple):
     inner: Any
+    mark: str = ".T"  # else it is equal to a negative
 
 
 class Listed(NamedTuple):

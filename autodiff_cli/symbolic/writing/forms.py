@@ -55,6 +55,7 @@ def fits(layout: Layout, want: Layout) -> bool:
     return all(x is None or x == y for x, y in zip(layout, tail, strict=True))
 
 
+@lru_cache(1 << 12)
 def broadcast(one: Layout, other: Layout) -> Layout | None:
     """The axes of an elementwise product; None where they do not broadcast."""
     size = max(len(one), len(other))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Mapping
+from functools import lru_cache
 from typing import Any
 
 from .expression import (
@@ -32,6 +33,7 @@ UNNAMED = (Transposed, Negative, Listed)
 SPARE = ("u", "v", "w", "z", "h", "q", "a", "b", "c", "d", *map("t{}".format, range(1, 99)))
 
 
+@lru_cache(1 << 12)
 def cost_of(shown: Any) -> int:
     """The operators and calls of an expression."""
     return _own_cost(shown) + sum(map(cost_of, _costly(shown)))
@@ -63,12 +65,14 @@ def leads_with_number(shown: Any) -> bool:
     return isinstance(shown, Number)
 
 
+@lru_cache(1 << 12)
 def cost_with_lets(shown: Any) -> int:
     """The operators and calls of an expression once what is repeated is named."""
     rest, lets = with_lets(shown, ())
     return cost_of(rest) + sum(cost_of(part) for _, part in lets)
 
 
+@lru_cache(1 << 12)
 def distinct_cost(shown: Any) -> int:
     """The operators and calls of an expression, equal parts counted once."""
     seen: set[Any] = set()

@@ -125,6 +125,7 @@ class Printer(AtomPrinter):
         best = form
         while True:
             found: tuple[Form, Sum] | None = None
+            least = promise(form)
             for other in ways(self.algebra, sum_, self.named_products):
                 if self.algebra.work > MOST_WORK:
                     break
@@ -132,8 +133,8 @@ class Printer(AtomPrinter):
                     shown = self._form(other)
                 except NoFormula:
                     continue
-                if promise(shown) < promise(form if found is None else found[0]):
-                    found = shown, other
+                if promise(shown) < least:
+                    found, least = (shown, other), promise(shown)
             if found is None:
                 return best
             form, sum_ = found
@@ -473,18 +474,21 @@ class Printer(AtomPrinter):
     ) -> None:
         """The ways to write a product of two parts."""
         self.algebra.work += 1
+        among = {
+            layout: {x for x in layout if is_label(x)} - outside for layout, _ in (*left, *right)
+        }
         for (one, below), a in left.items():
             for (other, under), b in right.items():
-                labels = {x for x in (*one, *other) if is_label(x)}
-                closing = labels - outside
-                if not below and not under:
+                closing = among[one] | among[other]
+                if closing and not below and not under:
                     chained: Forms = {}
                     for label in closing:
                         self._chained(a, one, b, other, label, chained)
                         self._chained(b, other, a, one, label, chained)
                     self._all_closed(chained, outside, sizes, forms)
+                elif not below and not under:
                     vectors = len(one) == len(other) == 1 and None not in one + other
-                    if vectors and one != other and not closing:
+                    if vectors and one != other:
                         add(forms, one + other, False, call("outer", a, b))
                         add(forms, other + one, False, call("outer", b, a))
                 layout = broadcast(one, other)
@@ -525,10 +529,12 @@ class Printer(AtomPrinter):
     ) -> None:
         """`a @ b`, where the last axis of `a` and the first of `b` are summed, of each matrix of a
         batch."""
+        if one[-1:] != (label,) or other[-2:][:1] != (label,):
+            return
         its, batch, ahead = other[:-2], one[:-2], one[-2:-1]
         behind = other[-1:] if len(other) > 1 else ()
         layout = (*(batch or its), *ahead, *behind)
-        if one[-1:] != (label,) or other[-2:][:1] != (label,) or label in layout:
+        if label in layout:
             return
         if (batch and its and batch != its) or any(x in layout[:i] for i, x in enumerate(layout)):
             return
