@@ -17,7 +17,7 @@ from autodiff_cli.graph.op import Op, constant, leaf
 from autodiff_cli.graph.registry import OPS, F
 from autodiff_cli.graph.samples import S, T
 from autodiff_cli.graph.state import STATE
-from autodiff_cli.ops import load_all
+from autodiff_cli.ops import index, load_all
 
 from .together import together
 
@@ -37,8 +37,10 @@ class Case(NamedTuple):
 
 
 def cases() -> list[Case]:
-    """All samples of the table, in its order."""
-    return [Case(op, i, sample) for op in list(OPS.values()) for i, sample in enumerate(op.samples)]
+    """All samples of the table, in its order, whatever was imported first."""
+    order = {family: at for at, family in enumerate(index()[2])}
+    ops = sorted(OPS.values(), key=lambda op: order.get(f"{op.package}.{op.family}", -1))
+    return [Case(op, i, sample) for op in ops for i, sample in enumerate(op.samples)]
 
 
 def listed(found: Iterable[tuple[str, Case]]) -> list[str]:

@@ -58,6 +58,8 @@ def test_on_the_terminal(cli) -> None:
     assert done.code == 0 and "step" not in done.out.replace("6 steps", "")
     assert done.out.startswith("loss over 6 steps (log): 64 to 0.0625\n █")
     assert "w.grad  |g| / max   (2,)   max 0.5\n ██\n" in done.out
+    named = cli("-", "--plot", stdin=STEPS.replace("loss", "cost"))
+    assert named.out.startswith("cost over 6 steps (log): 64 to 0.0625\n █")
     shown = cli("demo.expr", "--plot", "--show", "loss")
     assert shown.out.startswith("loss  |x| / max   ()   max 100")
     ungraded = cli("-e", "x = const([3, 6])", "--plot")

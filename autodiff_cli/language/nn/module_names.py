@@ -84,7 +84,8 @@ FILES: dict[str, str] = {
     "schedulers": """
         LRScheduler _ByFunction LambdaLR MultiplicativeLR _Factors StepLR MultiStepLR ConstantLR
         LinearLR ExponentialLR PolynomialLR CosineAnnealingLR CosineAnnealingWarmRestarts
-        _for_groups _Cycling CyclicLR OneCycleLR SequentialLR ChainedScheduler ReduceLROnPlateau
+        _for_groups _Cycling CyclicLR OneCycleLR _require_one_optimizer _undo SequentialLR
+        ChainedScheduler ReduceLROnPlateau
     """,
     "averages": """
         get_ema_multi_avg_fn get_ema_avg_fn get_swa_multi_avg_fn get_swa_avg_fn AveragedModel

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...errors import fail, fault
-from ...graph.dtypes import FLOAT32, FLOAT64, is_float
+from ...graph.dtypes import BOOL, FLOAT32, FLOAT64, is_float
 from ...graph.node import Node, Shape
 from ...graph.op import number
 from ...graph.registry import F
@@ -118,7 +118,10 @@ def refuse_bools(name: str, *inputs: Node, help: str = "convert: `.to(torch.int6
 
 
 def whole_factor(name: str, factor: bool | int | float, *inputs: Node) -> None:
-    """E307 for a fractional factor of integer tensors, where PyTorch refuses it."""
+    """E307 for a fractional factor of integer tensors, and for a bool of others than bools, where
+    PyTorch refuses it."""
+    if type(factor) is bool and not all(x.dtype == BOOL for x in inputs):
+        raise fault("E307 bool-factor", name, factor, number=int(factor))
     if type(factor) is float and not any(is_float(x.dtype) for x in inputs):
         raise fault("E307 integer-tensors-integer", name, factor)
 

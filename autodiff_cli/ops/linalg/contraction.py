@@ -23,6 +23,7 @@ from ..kernels.matrices import require_numbers, transposed
 from ..kernels.pytorch_product_order import batched_product, vector_product
 from ..kernels.pytorch_product_order import product as single_product
 from ..kernels.pytorch_sum_order import noted
+from ..kernels.rules import whole_factor
 
 
 def needs_dims(name, node, ndim, what):
@@ -325,6 +326,8 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Scalar = 1, alpha: S
 )
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1):
     """`beta * input + alpha * outer(vec1, vec2)`; `input` broadcasts."""
+    for name, factor in (("beta", beta), ("alpha", alpha)):
+        whole_factor(name, factor, input, vec1, vec2)
     product = F.outer(vec1, vec2)
     dtype = result_dtype([(x.dtype, not x.shape, x.weak) for x in (input, product)])
     return _sum_of("addr", cast(input, dtype), cast(product, dtype), beta, alpha)

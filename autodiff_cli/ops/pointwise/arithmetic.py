@@ -8,7 +8,7 @@ import numpy as np
 
 from ...errors import fault, refused
 from ...graph.declare import Promote, Scalar, Tensor, composite, function, pointwise, rows
-from ...graph.dtypes import FLOAT32, FLOAT64, is_float
+from ...graph.dtypes import BOOL, FLOAT32, FLOAT64, is_float
 from ...graph.op import cast, value_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, bools, ints, t
@@ -73,7 +73,9 @@ def add_product(input: Tensor, left: Tensor, right: Tensor):
 
 
 def _times(other, factor, like):
-    """`other` times a number; where it is a number too, in the precision of `like`."""
+    """`other` times a number; a number in the precision of `like`. Bools stay bools."""
+    if like.dtype == other.dtype == BOOL:
+        return F.logical_and(other, bool(factor))
     return F.mul(cast(other, like.dtype) if other.weak and is_float(like.dtype) else other, factor)
 
 
@@ -127,6 +129,7 @@ def sub(input: Tensor, other: Tensor):
 )
 def sub_scaled(input: Tensor, other: Tensor, *, alpha: Scalar):
     """`input - alpha * other`."""
+    _no_bool_minus(input, other)
     whole_factor("alpha", alpha, input, other)
     if input.dtype == other.dtype == FLOAT32 and not other.weak:
         return F.add_product(input, F.neg(other), alpha)
@@ -142,6 +145,7 @@ def sub_scaled(input: Tensor, other: Tensor, *, alpha: Scalar):
 )
 def rsub(input: Tensor, other: Tensor, alpha: Scalar = 1):
     """`other - alpha * input`."""
+    _no_bool_minus(input, other)
     whole_factor("alpha", alpha, input, other)
     return F.sub(other, input if alpha == 1 else F.mul(input, alpha))
 
@@ -318,8 +322,9 @@ def _same_kind(name, first, *others):
 )
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1):
     """`input + value * tensor1 * tensor2`."""
-    whole_factor("value", value, input, tensor1, tensor2)
     refuse_bools("addcmul", input, tensor1, tensor2)
+    if not any(is_float(x.dtype) for x in (input, tensor1, tensor2)):
+        value = int(value)
     scaled = tensor1 if value == 1 else tensor1 * value
     if input.dtype == scaled.dtype == tensor2.dtype == FLOAT32:
         return F.add_product(input, scaled, tensor2)
