@@ -99,3 +99,12 @@ def test_wide_differences_stand_below_each_other(cli):
     assert "left  (3, 12)" in wide
     assert together(narrow)
     assert not together(wide)
+
+
+def test_a_place_is_warned_of_once(cli):
+    text = (
+        "import torch\nx = torch.tensor([1.0, 2.0], requires_grad=True)\nfor i in range(3):\n"
+        "    y = torch.tensor(x * 2)\n    z = (x * i).grad\n"
+    )
+    found = cli("run", "-", stdin=text)
+    assert (found.err.count("warning[W402]"), found.err.count("warning[W403]")) == (1, 1)
