@@ -128,10 +128,8 @@ def _exported(
 
     context = _Context(program, seeds, objective, request)
     recording, names, of = context.recording, context.names, context.of
-    hooked = [x for x in recording.nodes if recording.used[x] is not recording.arrived[x]]
-    if to == "torch" and hooked:
-        raise fault("E404 hook-export", names[hooked[0]], span=hooked[0].span)
-    steady, passed, stable = _steady(seeds, context)
+    turns = recording.turns() if to == "torch" else []
+    steady, passed, stable = _steady(seeds, context, kept=bool(turns))
     found, lets = {}, []
     for v in context.wanted:
         gradient = passed[v.node]
@@ -153,20 +151,22 @@ def _exported(
     agreeing = confirmed(steady, leaves) if to != "torch" and _plain(seeds) else ()
     passes = len(program.passes)
     which = f", of the last of its {passes} backward passes" if passes > 1 else ""
-    source = Exported(steady, of, found, assigned, program.source.name + which, made, agreeing)
+    source = Exported(
+        steady, of, found, assigned, program.source.name + which, made or {}, agreeing, turns
+    )  # fmt: skip
     code, data = source.text(to, beside)
     return context.derived(code=code, data=data)
 
 
-def _steady(seeds: Seeds, context: _Context) -> tuple[Seeds, dict[Node, Node], Stable]:
+def _steady(seeds: Seeds, context: _Context, kept: bool) -> tuple[Seeds, dict[Node, Node], Stable]:
     """Return stable forms of the results to export, their gradients, and which nodes they replace;
-    the results themselves where the stable forms give other values."""
+    the results themselves where they are `kept`, or the stable forms give other values."""
     wanted = [v.node for v in context.wanted]
     before = {node: context.recording.used[node] for node in wanted}
     stable = Stable(wanted)
     try:
         steady = [(stable.of(node), weight) for node, weight in seeds]
-        if all(new is old for (new, _), (old, _) in zip(steady, seeds, strict=True)):
+        if kept or all(new is old for (new, _), (old, _) in zip(steady, seeds, strict=True)):
             return seeds, before, stable
         used = recorded(steady).used
         found = {node: used[node] for node in wanted}

@@ -1,5 +1,6 @@
 """Stand-alone code of a result and its gradients: in NumPy and JAX the graph of the backward pass,
-or the formula of a gradient where there is one; in PyTorch the graph of the result.
+or the formula of a gradient where there is one; in PyTorch the graph of the result, and of what a
+program's own backward functions and hooks give.
 
 Invariant: when it is run it asserts that it gives the program's result, and that each gradient is
 what central differences of its own result say, or where the program's gradients are others (parts
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,13 +23,14 @@ from ..graph.walk import SEQUENCE, bodies, walk
 from ..suggest import free_name
 from ..transform.jax_source import modules_of_jax
 from ..transform.numpy_source import Graph, NumpySource, array_text, is_given
-from ..transform.torch_source import Made, TorchSource
+from ..transform.torch_source import Made
+from ..transform.torch_text import TorchText, Turn
 
 LIBRARIES = {"numpy": "NumPy", "jax": "JAX", "torch": "PyTorch"}
 IMPORTS = {
     "numpy": "import numpy as np\n",
     "jax": "import jax\nimport jax.numpy as jnp\nimport numpy as np\n",
-    "torch": "import numpy as np\nimport torch\n",
+    "torch": "import numpy as np\nimport torch\nimport torch.nn.functional as F\n",
 }
 DIFFERENCES = """\
 wide = {n: a.astype(np.float64) if a.dtype.kind == "f" else a for n, a in arguments.items()}
@@ -50,6 +52,7 @@ RESERVED = (
     "jnp",
     "jax",
     "torch",
+    "F",
     "scipy",
     "slice",
     "loss_and_gradients",
@@ -76,8 +79,8 @@ class Exported:
 
     def __init__(
         self, results: list[tuple[Node, Node]], of: str, gradients: Mapping[str, tuple[Node, Node]],
-        names: Iterable[tuple[str, Node]], file: str, made: dict[Node, Made] | None,
-        confirmed: Container[Node] = (),
+        names: Iterable[tuple[str, Node]], file: str, made: dict[Node, Made],
+        confirmed: Container[Node] = (), turns: Sequence[Turn] = (),
     ):  # fmt: skip
         self.results = results
         self.of = of
@@ -86,6 +89,7 @@ class Exported:
         self.file = file
         self.made = made
         self.confirmed = confirmed
+        self.turns = turns
 
     def text(self, to: str, beside: str | None) -> tuple[str, Arrays]:
         """The code in a library, and the arrays of the file `beside` that it reads, if any."""
@@ -107,20 +111,19 @@ class Exported:
             return array_text(value)
 
         give = {"numpy": "{}", "jax": "jnp.asarray({})", "torch": "torch.asarray({})"}[to]
-        wanted = {node for node, _ in self.gradients.values()}
         head = [f"{name} = {give.format(array(name, value))}" for name, value in data.items()]
         main = []
         for node in inputs:
             made = give.format(array(called[node], value_of(node)))
             main.append(f"{called[node]} = {made}" + (
-                ".requires_grad_()" if to == "torch" and node in wanted else ""))  # fmt: skip
+                ".requires_grad_()" if to == "torch" and node.requires_grad else ""))  # fmt: skip
         compared = {
             name: called[node] for name, (node, _) in self.gradients.items()
             if to != "torch" and node in inputs and node in self.confirmed
             and not any("np.float32" in line for line in body)  # rounds what is moved a little
         }  # fmt: skip
         expected = {self.of: self.results[0][0]} | {
-            n: g for n, (_, g) in self.gradients.items() if n not in compared
+            f"d {self.of} / d {n}": g for n, (_, g) in self.gradients.items() if n not in compared
         }
         rtol = "1e-4" if any(g.dtype.itemsize < 8 for g in expected.values()) else "1e-8"
         slack = "1e-4" if rtol == "1e-4" else "1e-5"  # constants in single precision
@@ -135,7 +138,7 @@ class Exported:
             f"for name, value in {{{self.of!r}: result, **given}}.items():",
             "    print(name, value, sep=\" = \")",
             "    if name in expected:",
-            *(["        value = value.numpy(force=True)"] if to == "torch" else []),
+            *(["        value = value.to_dense().numpy(force=True)"] if to == "torch" else []),
             f"        close = {rtol} * max(1.0, np.nanmax(np.abs(expected[name]), initial=0))",
             "        np.testing.assert_allclose(value, expected[name], atol=close, err_msg=name)",
             *((DIFFERENCES % (compared, slack, slack)).splitlines() if compared else ()),
@@ -160,6 +163,8 @@ class Exported:
             'if __name__ == "__main__":\n' + "\n".join(f"    {line}" for line in main if line),
         ]
         text = "\n\n\n".join(part.rstrip("\n") for part in parts) + "\n"
+        if to == "torch" and "F." not in text.partition("\ndef ")[2]:
+            text = text.replace("import torch.nn.functional as F\n", "")
         if to == "jax":
             start, end = text.index("import"), text.index("\nif __name__")
             text = text[:start] + modules_of_jax(text[start:end]) + text[end:]
@@ -170,14 +175,15 @@ class Exported:
         names: dict[Node, str] = {}
         for name, node in self.names:
             names.setdefault(node, name)
-        below = walk(roots, lambda n: () if is_given(n) else bodies(n) or n.inputs)
+        roots = [*roots, *(n for turn in self.turns for pair in turn.given for n in pair)]
+        below = set(walk(roots, lambda n: () if is_given(n) else bodies(n) or n.inputs))
         graph = sorted(below, key=SEQUENCE)
         targets = [node for node, _ in self.gradients.values() if node.op is LEAF]
         given = [n for n in graph if is_given(n) and (n.op is LEAF or (n in names and not n.weak))]
         inputs = list(dict.fromkeys([*targets, *given]))
         taken = set(RESERVED)
         called: dict[Node, str] = {}
-        for node in (*inputs, *names):
+        for node in (*inputs, *(node for node in names if node in below)):
             if node not in called and (node in inputs or not is_given(node)):
                 name = re.sub(r"\W+", "_", names.get(node, "leaf")).strip("_") or "value"
                 if keyword.iskeyword(name) or name[0].isdigit():
@@ -210,23 +216,14 @@ class Exported:
         return lines, source.data, source.kernels
 
     def _torch(self, called: dict[Node, str], inputs: list[Node]) -> Any:
-        source = TorchSource(self.made, called)
-        for node in inputs:
-            source.names[node] = called[node]
+        own = {turn.node for turn in self.turns}
+        roots = [n for pair in self.results for n in pair] * 2  # differentiated and returned
+        roots += [g if node in own else node for node, g in self.gradients.values()]
         try:
-            outputs = [source.name(node) for node, _ in self.results]
+            source = TorchText(self.made, called, inputs, RESERVED, roots, self.turns)
+            source.passes(self.results, self.gradients)
         except AutodiffError as error:
             message = error.diagnostic.message
             raise fault("E404 no-counterpart", message, span=error.span) from None
-        one = all(not n.shape and bool(value_of(weight) == 1) for n, weight in self.results)
-        weights = "" if one else ", ".join(source.name(weight) for _, weight in self.results)
-        targets = [source.name(node) for node, _ in self.gradients.values()]
-        data = source.data
-        zero = not all(value_of(g).any() for _, g in self.gradients.values())
-        lines = [
-            *source.lines,
-            f"gradients = torch.autograd.grad([{', '.join(outputs)}], [{', '.join(targets)}]"
-            f"{weights and f', [{weights}]'}{', materialize_grads=True' * zero})",
-            f"return {outputs[0]}, dict(zip({list(self.gradients)}, gradients))",
-        ]
-        return lines, data, None
+        lines = [line.replace("torch.nn.functional.", "F.") for line in source.lines]
+        return lines, source.data, None

@@ -16,6 +16,7 @@ from ..graph.node import Marks, Node
 from ..graph.op import LEAF, OUTPUT, constant, value_of
 from ..graph.state import STATE
 from ..graph.walk import walk
+from ..transform.torch_text import Turn, has_own_rule
 
 Seeds = list[tuple[Node, Node]]
 
@@ -61,6 +62,9 @@ class Recording(Pass):
         self.at = node
         self.arrived[node] = self.used[node] = g
         super()._visit(node, g)
+        for part in node.marks.hooked if type(g) is dict and node.marks is not None else ():
+            if part in self.arrived:
+                self.used[part] = g[part.args[1]]
         if node in self.reached:
             self.used[node] = self.reached[node]
 
@@ -76,6 +80,12 @@ class Recording(Pass):
         else:
             super().differentiate(node, g)
 
+    def apart(self, node: Node, g: Any) -> dict[Node, Node]:
+        self.at = None  # hooks see it first
+        found = super().apart(node, g)
+        self.at = node
+        return found
+
     def opens(self, node: Node) -> bool:
         """Whether the body of a composite answers."""
         op = node.op
@@ -89,6 +99,23 @@ class Recording(Pass):
             if node.op is OUTPUT:
                 self.results.setdefault(node.args[0], []).append(node)
         return reached
+
+    def turns(self) -> list[Turn]:
+        """Where the pass leaves PyTorch's rules, in its order."""
+        given: dict[Node, list[tuple[Node, Node]]] = {}
+        for source, target, g in self.given:
+            given.setdefault(source, []).append((target, g))
+        found = []
+        for node, g in self.arrived.items():
+            several = node.outputs is not None
+            parent = node.args[0] if node.op is OUTPUT else None
+            if has_own_rule(node):
+                found.append(Turn(node, None if several else g, given.get(node, [])))
+            elif parent is not None and has_own_rule(parent):
+                found.append(Turn(node, g, []))
+            elif self.used[node] is not g and not several:
+                found.append(Turn(node, g, [(node, self.used[node])] * (node.op is not LEAF)))
+        return found
 
 
 def recorded(seeds: Seeds, opened: frozenset[str] = frozenset()) -> Recording:

@@ -13,7 +13,7 @@ import builtins
 import inspect
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from functools import cache
@@ -41,6 +41,7 @@ INFIX = {
     np.negative: "-a", np.greater: "a > b", np.greater_equal: "a >= b", np.less: "a < b",
     np.less_equal: "a <= b", np.equal: "a == b", np.not_equal: "a != b",
 }  # fmt: skip
+NEUTRAL: dict[Any, int] = {np.add: 0, np.subtract: 0, np.multiply: 1, np.true_divide: 1}
 NOT_FINITE = ("np.inf", "np.nan")
 SOURCES = (ops.LEAF, ops.CONSTANT)
 
@@ -68,10 +69,21 @@ def number_text(value: Any) -> str:
     return repr(value.item() if isinstance(value, np.generic) else value)
 
 
+def weak_text(node: Node) -> str:
+    """The number of a weak node: 2 and 2.0 are one node, whichever was there before."""
+    value = node.args[0]
+    if node.dtype.kind == "f":
+        number = np.float64(value)
+        whole = abs(number) < 1e15 and str(np.float64(int(number))) == str(number)
+        value = int(number) if whole else number
+    return number_text(value)
+
+
 def array_text(array: np.ndarray, library: str = "np.") -> str:
     """An array as the call that makes it."""
-    dtype = "" if array.dtype in (np.float64, np.int64, np.bool_) else f"{library}{array.dtype}"
-    tail = f", dtype={dtype}" if dtype else ""
+    make, real = ("array", np.float64) if library == "np." else ("tensor", np.float32)
+    plain = array.dtype in (real, np.int64, np.bool_)
+    tail = "" if plain else f", dtype={library}{array.dtype}"
     if array.ndim and array.size > 1 and (array == array.flat[0]).all():
         value = array.flat[0]
         if value in (0, 1) and array.dtype.kind == "f":
@@ -85,7 +97,20 @@ def array_text(array: np.ndarray, library: str = "np.") -> str:
             return number_text(part[()]).replace("np.", library)
         return f"[{', '.join(map(rows, part))}]"
 
-    return f"{library}array({rows(array)}{tail})"
+    return f"{library}{make}({rows(array)}{tail})"
+
+
+def pairs_of(node: Node) -> Sequence[tuple[Node, Node]]:
+    """The operands of a sum or a product with the one beside each, where it may be neutral."""
+    if node.op.kernel not in NEUTRAL:
+        return ()
+    a, b = node.inputs
+    return ((a, b), (b, a)) if node.op.kernel in (np.add, np.multiply) else ((a, b),)
+
+
+def is_neutral(other: Node, node: Node) -> bool:
+    """Whether an operand of a sum or a product changes nothing in it."""
+    return bool((value_of(other) == NEUTRAL[node.op.kernel]).all())
 
 
 class Graph:
@@ -124,19 +149,17 @@ class Graph:
             other = self.chosen.get(node, node)
             if other is node and node.op is ops.OUTPUT and (parts := bodies(node.args[0])):
                 other = parts[node.args[1]]
-            elif other is node and node.op.kernel is np.multiply and node in self.live:
-                pairs = node.args, node.args[::-1]
-                other = next((b for a, b in pairs if self._is_one(a, b, node)), node)
+            elif other is node and node in self.live:
+                pairs = pairs_of(node)
+                other = next((a for a, b in pairs if self._is_same(a, b, node)), node)
             if other is node:
                 return node
             node = other
 
-    def _is_one(self, factor: Node, other: Node, product: Node) -> bool:
-        """Whether a product is its other factor."""
-        return (
-            factor not in self.live and (other.shape, other.dtype) == (product.shape, product.dtype)
-            and bool((value_of(factor) == 1).all())
-        )  # fmt: skip
+    def _is_same(self, of: Node, other: Node, node: Node) -> bool:
+        """Whether a node is one of its operands: the other one adds nothing, or is a factor 1."""
+        same = (of.shape, of.dtype) == (node.shape, node.dtype)
+        return same and other not in self.live and is_neutral(other, node)
 
     def below(self, node: Node) -> tuple[Node, ...]:
         return () if node in self.inputs or node not in self.live else node.inputs
@@ -188,14 +211,9 @@ class NumpySource(GraphSource):
     def _constant(self, node: Node) -> Any:
         array = np.asarray(value_of(node))
         if not array.ndim:
-            value: Any = array[()]
-            if node.weak and node.args:  # 2 and 2.0 are one node, whichever was there before
-                value = node.args[0]
-                if node.dtype.kind == "f":
-                    number = np.float64(value)
-                    whole = abs(number) < 1e15 and str(np.float64(int(number))) == str(number)
-                    value = int(number) if whole else number
-            return expression(number_text(value))
+            return expression(
+                weak_text(node) if node.weak and node.args else number_text(array[()])
+            )
         uniform = array.size > 1 and bool((array == array.flat[0]).all())
         if array.size <= INLINE or uniform:
             return expression(array_text(array))
@@ -272,7 +290,7 @@ class NumpySource(GraphSource):
         given = {name: literal(value, tree_of) for name, value in pairs if name in read}
         for module in re.findall(r"\bscipy\.\w+", text):
             self.kernels.imports.add(f"import {module}")
-        return _Substitution(given).visit(tree)
+        return Substitution(given).visit(tree)
 
 
 _BY_PROPERTY = {"reshapes": "np.reshape(input, shape)", "expands": "np.broadcast_to(input, shape)"}
@@ -321,7 +339,7 @@ def _unspelled(value: Any) -> str:
     return f"nothing spells {type(value).__name__} values"
 
 
-class _Substitution(ast.NodeTransformer):
+class Substitution(ast.NodeTransformer):
     """Names that stand for expressions."""
 
     def __init__(self, given: Mapping[str, Any]):
@@ -422,7 +440,7 @@ class Kernels:
         kernel = getattr(kernel, "ufunc", kernel)
         text = INFIX.get(kernel) if isinstance(kernel, np.ufunc) else None
         if text is not None:
-            return _Substitution(dict(zip("ab", args, strict=False))).visit(expression(text))
+            return Substitution(dict(zip("ab", args, strict=False))).visit(expression(text))
         if isinstance(kernel, FunctionType) and kernel.__module__.startswith(
             __package__.split(".")[0]
         ):
@@ -449,7 +467,7 @@ class Kernels:
         tree = self._resolved(kernel, ast.Expression(body))
         if any(isinstance(n, ast.Lambda | ast.comprehension) for n in ast.walk(tree)):
             return None
-        return _Substitution(given).visit(tree.body)
+        return Substitution(given).visit(tree.body)
 
     def value(self, value: Any, key: str = "") -> Any:
         """What a name of a kernel stands for."""

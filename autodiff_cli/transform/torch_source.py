@@ -169,8 +169,8 @@ class TorchSource(GraphSource):
                 self.leaves.append(name)
         else:
             text = call.text(self.names)
-            cut = type(thing) is Node and _cut(thing, call)
-            self.lines.append(f"{name} = {f'torch.detach({text})' if cut else text}")
+            text = f"torch.detach({text})" if type(thing) is Node and _cut(thing, call) else text
+            self.lines.append(f"{name} = {text}")
         self.names[thing] = name
 
     # -- what a node is ---------------------------------------------------------------------------
@@ -252,6 +252,10 @@ def _as_signed(op: Op, args: tuple[Any, ...]) -> Call:
     in_order = True  # whether nothing was left out so far
     for param, value in zip(op.params, args, strict=True):
         default = param.default
+        if type(value) is tuple and value and value == (default,) * len(value):
+            value = default  # of each dim
+        elif param.annotation in ("Dims", "AllDims") and value and len(value) == 1:
+            (value,) = value
         if value is default or (type(value) is type(default) and value == default):
             in_order = False
         elif not in_order or param.keyword_only or not (param.tensorial or param.required):

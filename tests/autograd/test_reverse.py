@@ -50,6 +50,15 @@ def test_broadcasting_is_undone(shape: tuple[int, ...]) -> None:
     assert x.grad.numpy().sum() == 15.0
 
 
+def test_cotangents_lie_in_memory_in_any_order() -> None:
+    """That of a view by `as_strided` is added up in the order of the whole; it was lost."""
+    x = new_leaf(np.arange(9.0).reshape(3, 3), True)
+    view = F.as_strided(x.node, (2, 2), (1, 2), 3)
+    Tensor(F.sum(F.pow(view, 2.0))).backward()
+    assert x.grad is not None
+    assert x.grad.numpy().tolist() == [[0, 0, 0], [6, 8, 10], [12, 0, 0]]
+
+
 def test_a_second_backward_needs_what_was_saved() -> None:
     x = leaf(1.0, 2.0)
     saved, plain = Tensor(F.sum(F.mul(x.node, x.node))), Tensor(F.sum(F.add(x.node, 1.0)))

@@ -24,7 +24,7 @@ from ..kernels.rules import require_dims
 
 def _embedded(value, shape, step):
     op, rest = step
-    out = np.zeros_like(value, shape=shape)
+    out = np.zeros_like(value, shape=shape, order="C")
     place = op.kernel(out, *rest)
     place.flags.writeable = True  # NumPy protects diagonals; `out` is ours
     place[...] = value
@@ -438,7 +438,7 @@ def strided_view(input: Tensor, size: Any, stride: Any, offset: int, within: Any
 
 
 def _strided_back(g, shape, size, stride, offset, within):
-    out = np.zeros_like(g, shape=shape)
+    out = np.zeros_like(g, shape=shape, order="C")
     numbers = np.arange(out.size)
     np.add.at(out.reshape(-1), _strided(numbers, size, stride, offset), g)
     if within is not None:
