@@ -18,7 +18,7 @@ from contextlib import suppress
 from copy import deepcopy
 from functools import cache
 from importlib import import_module
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -399,21 +399,27 @@ def _definitions(module: ModuleType) -> list[Any]:
 
 def tree_of_function(function: FunctionType | type) -> Any:
     """The part of its module that defines a function, a lambda or a class."""
-    defined = _definitions(import_module(function.__module__))
-    if isinstance(function, type):
-        named = (n for n in defined if getattr(n, "name", "") == function.__name__)
-        return deepcopy(next(named))
-    code = function.__code__
+    code = None if isinstance(function, type) else function.__code__
+    (tree,) = ast.parse(_text_of(function.__module__, function.__name__, code)).body
+    return tree.value if isinstance(tree, ast.Expr) else tree
+
+
+@cache
+def _text_of(module: str, name: str, code: CodeType | None) -> str:
+    """The text of a function, or of a class, which has no code."""
+    defined = _definitions(import_module(module))
+    if code is None:
+        return ast.unparse(next(n for n in defined if getattr(n, "name", "") == name))
     lines = [p for p in list(code.co_positions())[1:] if None not in p and p[3] != 0]
     start = min((p[0], p[2]) for p in lines)
-    kind = ast.Lambda if function.__name__ == "<lambda>" else ast.FunctionDef
+    kind = ast.Lambda if name == "<lambda>" else ast.FunctionDef
     inside = [
         node for node in defined
-        if isinstance(node, kind) and getattr(node, "name", "<lambda>") == function.__name__
+        if isinstance(node, kind) and getattr(node, "name", "<lambda>") == name
         and (node.lineno, node.col_offset) <= start <= (node.end_lineno, node.end_col_offset)
         and [a.arg for a in node.args.args] == list(code.co_varnames[: code.co_argcount])
     ]  # fmt: skip
-    return deepcopy(max(inside, key=lambda node: (node.lineno, node.col_offset)))
+    return ast.unparse(max(inside, key=lambda node: (node.lineno, node.col_offset)))
 
 
 class Kernels:
@@ -514,9 +520,9 @@ class Kernels:
         name = self.helpers[function] = self.free(
             (key or "kernel") if nested else function.__name__
         )
-        tree: Any = ast.parse(ast.unparse(tree_of_function(function))).body[0]
-        if isinstance(tree, ast.Expr) and isinstance(tree.value, ast.Lambda):
-            lambda_ = tree.value
+        tree: Any = tree_of_function(function)
+        if isinstance(tree, ast.Lambda):
+            lambda_ = tree
             tree = ast.parse(f"def {name}(): return 0").body[0]
             tree.args, tree.body = lambda_.args, [ast.Return(lambda_.body)]
         if isinstance(function, type):

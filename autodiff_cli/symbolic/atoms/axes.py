@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from math import prod
 from operator import mul
@@ -313,8 +314,8 @@ def with_splits(algebra: Algebra, units: list[list[Factor]], free: set[Any]) -> 
 def arranged(form: Form, layout: Layout, want: Layout) -> Form | None:
     """With the axes of a layout in the wanted order, among others of one element; None where one of
     them is not wanted."""
-    order = [layout.index(x) for x in want if x in layout and x is not None]
-    if len(order) < len([x for x in layout if x is not None]):
+    order, marks = _arrangement(layout, want)
+    if order is None:
         return None
     if None in layout and order != sorted(order):
         plain = tuple(x for x in layout if x is not None)
@@ -322,6 +323,20 @@ def arranged(form: Form, layout: Layout, want: Layout) -> Form | None:
         return None if squeezed is None else arranged(squeezed, plain, want)
     if None not in layout:
         form = permuted(form, order)
+    if set(marks) <= {":"}:
+        return form
+    shown = Index(form.shown, ", ".join(marks))
+    more = len(marks) - len(layout) + 1 + 2 * marks.count("0")
+    return Form(form.cost + 1, form.marks + more, shown)
+
+
+@lru_cache(1 << 12)
+def _arrangement(layout: Layout, want: Layout) -> tuple[list[int] | None, list[str]]:
+    """The places of the wanted axes in a layout, None where there is one that is not wanted; and
+    what an index makes of each."""
+    order = [layout.index(x) for x in want if x in layout and x is not None]
+    if len(order) < len([x for x in layout if x is not None]):
+        return None, []
     left = list(layout) if None in layout else [layout[i] for i in order]
     marks = []
     for x in want:
@@ -332,12 +347,7 @@ def arranged(form: Form, layout: Layout, want: Layout) -> Form | None:
         marks.append(":" if is_there else "None")
         del left[:is_there]
     marks += ["0"] * len(left)
-    marks = marks[next((i for i, mark in enumerate(marks) if mark != "None"), 0) :]
-    if set(marks) <= {":"}:
-        return form
-    shown = Index(form.shown, ", ".join(marks))
-    more = len(marks) - len(layout) + 1 + 2 * marks.count("0")
-    return Form(form.cost + 1, form.marks + more, shown)
+    return order, marks[next((i for i, mark in enumerate(marks) if mark != "None"), 0) :]
 
 
 def side_by_side(

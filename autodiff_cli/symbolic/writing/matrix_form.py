@@ -345,10 +345,7 @@ class Printer(AtomPrinter):
         windows = [i for i, kind in enumerate(kinds) if kind == "window"]
         for subset in range(1, 1 << count):
             inside = [i for i in range(count) if subset >> i & 1]
-            outside: set[Any] = set(free)
-            for i in range(count):
-                if not subset >> i & 1:
-                    outside |= labels[i]
+            outside = free.union(*(labels[i] for i in range(count) if not subset >> i & 1))
             forms = table[subset]
             if len(inside) == 1:
                 factor, *splits = units[inside[0]]
@@ -474,6 +471,8 @@ class Printer(AtomPrinter):
     ) -> None:
         """The ways to write a product of two parts."""
         self.algebra.work += 1
+        if not left or not right:
+            return
         among = {
             layout: {x for x in layout if is_label(x)} - outside for layout, _ in (*left, *right)
         }
