@@ -359,6 +359,11 @@ def _folded(tree: Any) -> Any:
             turned = ast.unparse(node).endswith(".transpose((1, 0))")
             if turned and isinstance(node.func, ast.Attribute):
                 return ast.Attribute(node.func.value, "T", ast.Load())
+            if ast.unparse(node.func) == "np.transpose" and len(node.args) == 1:
+                return ast.Attribute(node.args[0], "T", ast.Load())
+            for k in node.keywords:
+                if k.arg == "axis" and isinstance(k.value, ast.Tuple) and len(k.value.elts) == 1:
+                    (k.value,) = k.value.elts
             node.keywords = [
                 k for k in node.keywords
                 if not isinstance(k.value, ast.Constant)
