@@ -12,7 +12,7 @@ from ...autograd.tensor import Array, Tensor
 from ...errors import fault
 from ...graph.dtypes import DTYPES, is_float, result_dtype
 from ...graph.params import to_dtype, to_size, to_tensor
-from ...graph.registry import F
+from ...graph.registry import F, overloads
 from ...graph.shapes import broadcast_shapes
 from ...graph.state import STATE
 from ..numpy.functions import allclose, finfo, iinfo
@@ -35,6 +35,7 @@ from ..values.factories import (
 )
 from ..values.functions import decorated
 from ..values.operations import items_of, tensors_of, truth
+from ..values.plain_operands import refuse_plain
 from ..values.tensor_memory import as_strided
 from ..values.values import Builtin, GradMode, Size, TypeName, builtins_of
 
@@ -139,6 +140,12 @@ def _from_numpy(ndarray: Any) -> Tensor:
     return as_tensor(ndarray)
 
 
+def _allclose(input: Any, other: Any, *args: Any, **kwargs: Any) -> bool:
+    if STATE.python:
+        refuse_plain(overloads("allclose"), "allclose", (input, other), {}, 0)
+    return allclose(input, other, *args, **kwargs)
+
+
 def _result_type(a: Any, b: Any) -> np.dtype:
     nodes = [to_tensor(v) for v in (a, b)]
     return result_dtype([(n.dtype, not n.shape, n.weak) for n in nodes])
@@ -230,10 +237,7 @@ TORCH: dict[str, Any] = {
             "autograd.backward": _backward,
             "finfo": finfo,
             "iinfo": iinfo,
-            "allclose": allclose,
-            "equal": lambda input, other: bool(
-                input.shape == other.shape and np.array_equal(input.numpy(), other.numpy())
-            ),
+            "allclose": _allclose,
             "range": _range,
             "result_type": _result_type,
             "broadcast_shapes": _broadcast_shapes,
@@ -269,7 +273,7 @@ TORCH["float"], TORCH["int"], TORCH["bool"] = DTYPES["float32"], DTYPES["int32"]
 
 # Bare names of native files beside the ops.
 _NATIVE = """
-    tensor as_tensor no_grad enable_grad set_grad_enabled inference_mode allclose equal
+    tensor as_tensor no_grad enable_grad set_grad_enabled inference_mode allclose
     set_default_dtype float64 float32 float16 int64 int32 int16 int8 uint8 double half long short
     Size set_printoptions numel
 """

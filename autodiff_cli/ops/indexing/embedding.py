@@ -11,6 +11,8 @@ from ...graph.op import constant, known, value_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.sizes import check_size
+from ..kernels.matrices import require_same_dtype
+from ..kernels.rules import require_float
 
 NN = "nn.functional."
 
@@ -191,6 +193,9 @@ def embedding_bag(
         raise fault(
             "E308 embedding_bag-takes-per_sample_weights-shape", per_sample_weights, input, mode
         )
+    require_float("embedding_bag", weight, "RuntimeError")
+    if per_sample_weights is not None:
+        require_same_dtype("embedding_bag", weight, per_sample_weights)
     rows = value_of(input).reshape(-1)
     count = weight.shape[0]
     for at in np.flatnonzero((rows < 0) | (rows >= count)):

@@ -16,7 +16,7 @@ from ...graph.op import cast, known, value_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ..kernels.losses import loss_function, loss_node, reduced, reduction_of
-from ..kernels.rules import NAMED_SLOPE, require_constant
+from ..kernels.rules import NAMED_SLOPE, require_constant, require_float
 
 NN = "nn.functional."
 MODES = (
@@ -213,6 +213,8 @@ def kl_div(
 ):
     """Kullback-Leibler divergence of log-probabilities `input` from `target`; `batchmean` is the
     mathematical one."""
+    for x in (input, target):
+        require_float("kl_div", x, "RuntimeError")
     batch = reduction == "batchmean" and size_average is None and reduce is None
     mode = "sum" if batch else reduction_of(reduction, size_average, reduce)
     if log_target:
@@ -284,6 +286,7 @@ def gaussian_nll_loss(
     """Negative log-likelihood of normal distributions; variances below `eps` count as `eps`, with
     their own slope."""
     mode = reduction_of(reduction)
+    require_float("gaussian_nll_loss", var, "RuntimeError")
     var = _variance(input, var)
     var = F.with_value(var, F.where(var < eps, eps, var))
     difference = input - target
@@ -410,6 +413,7 @@ def binary_cross_entropy_with_logits(
 ):
     """Cross entropy of `sigmoid(input)`, finite for every input."""
     _same_shape("binary_cross_entropy_with_logits", input, target)
+    require_float("binary_cross_entropy_with_logits", input)
     for parameter, node in (("weight", weight), ("pos_weight", pos_weight)):
         require_constant("binary_cross_entropy_with_logits", parameter, node)
     loss = F.logits_loss(input, target, pos_weight)

@@ -13,7 +13,7 @@ from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.sizes import shape_text
 from ..kernels.losses import loss_function, loss_node, reduced, reduction_of
-from ..kernels.rules import NAMED_SLOPE, require_constant
+from ..kernels.rules import NAMED_SLOPE, require_constant, require_float
 
 NN = "nn.functional."
 
@@ -178,6 +178,7 @@ def _soft_elements(product):
 def soft_margin_loss(input: Tensor, target: Tensor, reduction: Word = "mean"):
     """`log(1 + exp(-target * input))`, for targets 1 and -1."""
     require_constant("soft_margin_loss", "target", target)
+    require_float("soft_margin_loss", input, "RuntimeError")
     loss = F.soft_margin(input * target)
     return reduced(loss, reduction)
 
@@ -285,6 +286,7 @@ def multi_margin_loss(
         raise fault("E308 multi_margin_loss-scores-shape-needs", input, rows, target)
     if weight is not None and weight.shape != (classes,):
         raise fault("E308 multi_margin_loss-needs-weight-shape", classes, weight)
+    require_float("multi_margin_loss", input)
     _in_range("multi_margin_loss", target, classes, 0)
     at = F.reshape(cast(target, INT64), (-1, 1))
     above = margin - F.gather(scores, 1, at) + scores
@@ -325,6 +327,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: Word = "mea
     ):
         raise fault("E308 multilabel_margin_loss-needs-targets-shape", input, target)
     rows, classes = scores.shape
+    require_float("multilabel_margin_loss", input)
     _in_range("multilabel_margin_loss", target, classes, -1)
     labels = F.reshape(cast(target, INT64), (rows, classes))
     listed = F.eq(F.cumsum(cast(labels < 0, INT64), 1), 0)

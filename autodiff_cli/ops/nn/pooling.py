@@ -18,7 +18,7 @@ from ...graph.params import Param
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.shapes import count
-from ..kernels.rules import NAMED_SLOPE
+from ..kernels.rules import NAMED_SLOPE, require_float
 from ..kernels.windows import lead_shape, pooled_size, spread, tap, taps
 
 NN = "nn.functional."
@@ -299,6 +299,8 @@ def _declare_max_pool(n):
 
 def _adaptive_rules(name, input, n, output_size):
     maxima = "max" in name
+    if maxima:
+        require_float(name, input)
     lead_shape(name, input, n, not maxima, input.ndim - 1 if maxima else n)
     sizes = output_size if isinstance(output_size, list | tuple) else (output_size,) * n
     if len(sizes) == 1:

@@ -6,9 +6,11 @@ import math
 
 from ...errors import fault
 from ...graph.declare import Any, Ints, Size, Tensor, function, opaque
+from ...graph.dtypes import BOOL
 from ...graph.registry import F
 from ...graph.samples import Bad, S, t
 from ..kernels.columns import Canvas, Steps, padded, positive, windows
+from ..kernels.rules import require_float
 from ..kernels.windows import spread
 
 NN = "nn.functional."
@@ -117,6 +119,8 @@ def unfold_columns(
     kernel, steps, sizes = _steps(
         "unfold", kernel_size, dilation, padding, stride, input.shape[-2:]
     )
+    if input.dtype != BOOL:
+        require_float("unfold", input)
     return F.im2col(input, kernel, steps, sizes)
 
 
@@ -141,4 +145,6 @@ def fold(
         raise fault(
             "E308 fold-into-windows-needs", kept, kernel, math.prod(kernel), math.prod(sizes), shape
         )
+    if input.dtype != BOOL:
+        require_float("fold", input)
     return F.col2im(input, kernel, steps, sizes, kept)

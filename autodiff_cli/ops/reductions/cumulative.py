@@ -10,7 +10,7 @@ from ...graph.dtypes import BOOL, FLOAT32, FLOAT64, INT64
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.shapes import reduced_shape
-from ..kernels.rules import shifted, without_zeros
+from ..kernels.rules import require_float, shifted, without_zeros
 
 TIES = t(4, values=[1.0, 2.0, 2.0, 1.0])
 ALONG = (S(t(2, 3), 1), S(t(4), 0), S(t(), 0))
@@ -169,8 +169,14 @@ _declare_running_extreme("cummin", np.minimum, np.less_equal, "minima")
 # -- running log-sum-exp ---------------------------------------------------------------------------
 
 
+def _float_shape(input, dim):
+    require_float("logcumsumexp", input)
+    return input.shape, input.dtype
+
+
 @opaque(
     lambda x, dim: np.logaddexp.accumulate(x, axis=dim) if x.ndim else x.copy(),
+    shape=_float_shape,
     samples=ALONG,
     properties=frozenset({"saturates"}),
     phrase="upstream times the share of each element in the sums it is in",

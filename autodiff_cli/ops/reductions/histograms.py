@@ -114,6 +114,7 @@ def _even_shape(input, bins, range, weight, density):
 def _given_shape(input, bins, weight, density):
     if bins.ndim != 1:
         raise fault("E308 histogram-bin-edges-shape", bins)
+    check_dtypes("histogram", input, bins)
     return _histogram_shape(input, bins.shape[0] - 1, weight)
 
 

@@ -210,6 +210,8 @@ def normalize(input: Tensor, p: Scalar = 2.0, dim: Any = 1, eps: float = 1e-12):
 )
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1):
     """Dot products of vectors along `dim`."""
+    require_float("linalg.vecdot", x, "RuntimeError")
+    require_same_dtype("linalg.vecdot", x, y)
     if x.ndim == 1 and y.ndim == 1:
         return F.vdot(x, y)
     return F.sum(F.mul(x, y), dim)
@@ -331,6 +333,7 @@ def cdist(
     if x1.ndim < 2 or x2.ndim < 2 or x1.shape[-1] != x2.shape[-1]:
         raise fault("E308 cdist-x-x", x1, x2)
     require_same_dtype("cdist", x1, x2)
+    require_float("cdist", x1, "RuntimeError")
     if p < 0:
         raise fail("E504", f"`cdist` of order {p}", help="the order must not be negative")
     batch = broadcast_shapes(x1.shape[:-2], x2.shape[:-2])

@@ -59,6 +59,7 @@ def _declare_median(name, skip_nan, text):
         samples=[S(t(5)), S(t(2, 2)), S(t()), S(EQUAL, order=0, because="the slope jumps at ties")],
     )
     def full(input: Tensor):
+        refuse_bools(name, input)
         if not input.numel:
             return number(float("nan"), input.dtype)
         flat = F.reshape(input, (-1,))
@@ -75,6 +76,7 @@ def _declare_median(name, skip_nan, text):
         errors=[Bad("E308", t(2, 0), 1)],
     )
     def along(input: Tensor, dim: Dim, keepdim: bool = False):
+        refuse_bools(name, input)
         _require_elements(name, input, dim)
         return picked(input, dim, _middle(input, dim, skip_nan), keepdim)
 
