@@ -140,10 +140,12 @@ def _from_numpy(ndarray: Any) -> Tensor:
     return as_tensor(ndarray)
 
 
-def _allclose(input: Any, other: Any, *args: Any, **kwargs: Any) -> bool:
+def _allclose(
+    input: Any, other: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: Any = False
+) -> bool:
     if STATE.python:
         refuse_plain(overloads("allclose"), "allclose", (input, other), {}, 0)
-    return allclose(input, other, *args, **kwargs)
+    return allclose(input, other, rtol, atol, equal_nan)
 
 
 def _result_type(a: Any, b: Any) -> np.dtype:
