@@ -39,8 +39,10 @@ FILES: dict[str, str] = {
         TransformerDecoderLayer TransformerDecoder Transformer
     """,
     "distributions": """
-        _Constraint _positive_definite _OfAnother _IndependentConstraint _MixtureConstraint
-        _real_vector _positive _is_number _not_implemented _broadcast_all _sum_rightmost
+        Constraint _Constraint _positive_definite _OfAnother _IndependentConstraint
+        _MixtureConstraint greater_than greater_than_eq less_than interval half_open_interval
+        integer_interval multinomial independent dependent_property _real_vector _positive
+        _Constraints _is_number _not_implemented _broadcast_all _sum_rightmost
         _clamp_probs Distribution ExponentialFamily _LocScale Normal Laplace Cauchy Uniform
         Exponential Gamma Chi2 Dirichlet Beta StudentT _batch_mv _mahalanobis _OfVectors
         MultivariateNormal Independent kl_divergence
@@ -162,18 +164,31 @@ _UTILITIES = """
     parametrize.remove_parametrizations parametrize.cached parametrize.ParametrizationList
 """
 
+_CONSTRAINTS = """
+    boolean lower_cholesky nonnegative nonnegative_integer one_hot positive positive_definite
+    positive_integer real real_vector simplex unit_interval
+"""
+_OF_CONSTRAINTS = """
+    Constraint greater_than greater_than_eq less_than interval half_open_interval integer_interval
+    multinomial independent dependent_property
+"""
+
 # Every public path below `torch.` -> the name of what it stands for.
 PATHS: dict[str, str] = {
     **{
         _PREFIX.get(file, "nn.") + name: name
         for name, file in PRELUDE.items()
-        if not name.startswith("_") and name not in _STEPS and file != "reparametrized"
+        if not name.startswith("_")
+        and name not in (*_STEPS, *_OF_CONSTRAINTS.split())
+        and file != "reparametrized"
     },
     **{f"nn.utils.{name}": name for name in _UTILITIES.split()},
     **{f"utils.data.{name}": name for name in ("default_collate", "default_convert")},
     "nn.utils.parametrizations.weight_norm": "parametrized_weight_norm",
     "nn.utils.parametrizations.spectral_norm": "parametrized_spectral_norm",
     "distributions.kl.kl_divergence": "kl_divergence",
+    **{f"distributions.constraints.{name}": name for name in _OF_CONSTRAINTS.split()},
+    **{f"distributions.constraints.{name}": "_Constraints" for name in _CONSTRAINTS.split()},
     **{
         f"distributions.transforms.{name}": name
         for name in FILES["transformed"].split()
@@ -204,7 +219,8 @@ def library_member(path: str) -> Any:
         return containers.CLASSES[name]
     from .prelude import define
 
-    return define(name)
+    found = define(name)
+    return found.names[path.rpartition(".")[2]] if name == "_Constraints" else found
 
 
 LIBRARY = Names(lambda: PATHS, library_member)

@@ -32,7 +32,8 @@ _PYTHON = """
 """
 _TORCH = """
     nn nn.functional nn.init nn.utils linalg special autograd autograd.functional func optim
-    optim.lr_scheduler distributions distributions.kl distributions.transforms masked random
+    optim.lr_scheduler distributions distributions.constraints distributions.kl
+    distributions.transforms masked random
     autograd.forward_ad autograd.graph nn.parameter nn.utils.rnn nn.utils.prune
     nn.utils.parametrize nn.utils.parametrizations utils utils.data utils.checkpoint amp
     cuda backends backends.cudnn optim.swa_utils
