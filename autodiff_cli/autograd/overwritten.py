@@ -9,6 +9,7 @@ import re
 from typing import Any
 
 from ..errors import AutodiffError, fault, labelled
+from ..graph.dtypes import BOOL, SCALAR_TYPES
 from ..graph.node import Node
 from ..graph.op import CAST, LEAF, OUTPUT
 from . import data_mutation
@@ -54,6 +55,7 @@ def changed_since(node: Node, read: Node, overwritten: Any) -> AutodiffError:
     """E407 for a value that `node` saved and that was overwritten: where, by what, and the index of
     the change."""
     at, _, version, _ = overwritten
+    read = (read.marks and read.marks.made_of) or read
     where = labelled(at, "changed in place here") + labelled(node.span, "saved here")
     words = _modified(node, read, version)
     help = "use the form that makes a new tensor, for example `x = x + 1` for `x += 1`"
@@ -75,11 +77,11 @@ def _modified(node: Node, read: Node, version: int) -> str:
     output = made_by.args[1] if made_by.op is OUTPUT else 0
     by = made_by.args[0] if made_by.op is OUTPUT else made_by
     now = max(version + 1, 0 if handle is None else handle.version)
-    kind = "Float" if read.dtype.itemsize == 4 else "Double"
+    kind = f"torch.{SCALAR_TYPES[read.dtype.name]}Tensor" if read.dtype != BOOL else "CPUBoolType"
     source = f", which is output {output} of {_plain_name(by)}," if named else ""
     return (
         "one of the variables needed for gradient computation has been modified by an inplace "
-        f"operation: [torch.{kind}Tensor {list(read.shape)}]{source} is at version {now}; "
+        f"operation: [{kind} {list(read.shape)}]{source} is at version {now}; "
         f"expected version {version} instead."
     )
 
