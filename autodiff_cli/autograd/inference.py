@@ -7,7 +7,8 @@ from ..graph.node import Node
 from ..graph.op import CAST, OUTPUT
 from ..graph.state import STATE
 from ..graph.walk import bodies, walk
-from .reverse import declared, parents, read_by
+from .overwritten import declared
+from .reverse import parents, read_by
 from .tensor import made_in_inference
 
 

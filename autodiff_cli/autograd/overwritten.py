@@ -1,4 +1,5 @@
-"""Values that backward cannot use any more: freed, detached, or changed in place since.
+"""What PyTorch saves by the table, and values that backward cannot use any more: freed, detached,
+or changed in place since.
 
 Invariant: nothing is changed here; what is wrong is told as PyTorch tells it.
 """
@@ -6,12 +7,13 @@ Invariant: nothing is changed here; what is wrong is told as PyTorch tells it.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from ..errors import AutodiffError, fault, labelled
 from ..graph.dtypes import BOOL, SCALAR_TYPES
 from ..graph.node import Node
-from ..graph.op import CAST, LEAF, OUTPUT
+from ..graph.op import CAST, LEAF, OUTPUT, results_of
 from . import data_mutation
 
 
@@ -28,6 +30,33 @@ def shown(node: Node) -> str:
         return f"`{node.op.name}`"
     name = span.assigned
     return f"`{name} = {span.text}`" if name else f"`{span.text}`"
+
+
+def requires_grad(node: Node) -> bool:
+    return node.requires_grad
+
+
+def declared(node: Node, wants: Callable[[Node], bool] = requires_grad) -> list[Node]:
+    """What PyTorch saves of a node by the table."""
+    saves = node.op.saves
+    if not saves:
+        return []
+    saved: list[Node | None] = []
+    for part in (saves if isinstance(saves, str) else saves(*node.args)).split(", "):
+        what, _, user = part.partition(" for ")
+        if user and not wants(node.args[node.op.index[user]]):
+            continue
+        results = dict(enumerate([node] if node.outputs is None else results_of(node)))
+        if what == "operands":
+            saved += node.inputs
+        elif what == "results":
+            saved += results.values()
+        elif what.startswith("result "):
+            results |= node.marks.results if node.marks else {}
+            saved.append(results.get(int(what.removeprefix("result "))))
+        elif what:
+            saved.append(node.args[node.op.index[what]])
+    return [x for x in saved if x is not None]
 
 
 def check_saved(node: Node, saved: list[Node]) -> None:

@@ -22,7 +22,16 @@ from ..graph.strides import contiguous_strides
 from ..graph.symbolic_numbers import RecordingAborted
 from ..graph.walk import SEQUENCE, bodies, walk
 from . import data_mutation, function_hooks
-from .overwritten import changed_since, check_saved, freed, overwritten_at, recorded, shown
+from .overwritten import (
+    changed_since,
+    check_saved,
+    declared,
+    freed,
+    overwritten_at,
+    recorded,
+    requires_grad,
+    shown,
+)
 
 
 def zeros_like(node: Node) -> Node:
@@ -310,7 +319,7 @@ class Pass:
                 if self.since or "saves its factors" not in op.properties:
                     given = data_mutation.arguments(node, self.since)
             found = rule(g, seen, *given)
-            wants = self._wants if self.since else _requires_grad
+            wants = self._wants if self.since else requires_grad
             kept = [] if node in self.inner else declared(node, wants)
             if any(map(overwritten_at, (*outs, *node.inputs, *kept))):
                 read = _reads(node, found if type(found) is tuple else (found,), since, wants)
@@ -520,12 +529,8 @@ def history(node: Node) -> list[Node]:
     return found
 
 
-def _requires_grad(node: Node) -> bool:
-    return node.requires_grad
-
-
 def _reads(
-    node: Node, found: tuple[Any, ...], since: int, wants: Callable[[Node], bool] = _requires_grad
+    node: Node, found: tuple[Any, ...], since: int, wants: Callable[[Node], bool] = requires_grad
 ) -> list[Node]:
     """Inputs and results of `node` that its fresh cotangents, made after `since`, read: what
     PyTorch calls saved. Only those for arguments that are wanted count."""
@@ -537,29 +542,6 @@ def _reads(
     fresh = [g for x, g in slopes(node.op, node.args, found) if g is not None and wants(x)]
     made_of = walk(fresh, lambda n: () if n.seq <= since or saved(n) else n.inputs)
     return [n for n in made_of if saved(n)]
-
-
-def declared(node: Node, wants: Callable[[Node], bool] = _requires_grad) -> list[Node]:
-    """What PyTorch saves of a node by the table."""
-    saves = node.op.saves
-    if not saves:
-        return []
-    saved: list[Node | None] = []
-    for part in (saves if isinstance(saves, str) else saves(*node.args)).split(", "):
-        what, _, user = part.partition(" for ")
-        if user and not wants(node.args[node.op.index[user]]):
-            continue
-        results = dict(enumerate([node] if node.outputs is None else results_of(node)))
-        if what == "operands":
-            saved += node.inputs
-        elif what == "results":
-            saved += results.values()
-        elif what.startswith("result "):
-            results |= node.marks.results if node.marks else {}
-            saved.append(results.get(int(what.removeprefix("result "))))
-        elif what:
-            saved.append(node.args[node.op.index[what]])
-    return [x for x in saved if x is not None]
 
 
 def check_freed(node: Node, g: Any) -> None:

@@ -41,7 +41,7 @@ FILES: dict[str, str] = {
     "distributions": """
         Constraint _Constraint _positive_definite _OfAnother _IndependentConstraint
         _MixtureConstraint greater_than greater_than_eq less_than interval half_open_interval
-        integer_interval multinomial independent dependent_property _real_vector _positive
+        integer_interval multinomial independent dependent_property
         _Constraints _is_number _not_implemented _broadcast_all _sum_rightmost
         _clamp_probs Distribution ExponentialFamily _LocScale Normal Laplace Cauchy Uniform
         Exponential Gamma Chi2 Dirichlet Beta StudentT _batch_mv _mahalanobis _OfVectors
