@@ -50,12 +50,12 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_runtest_setup() -> None:
-    """Ctrl-C reaches the processes that a test starts. They would ignore it where this one does: a
-    job that a script started in the background, or an interrupted command that ran in here."""
+    """What a test before left set is gone. Ctrl-C reaches the processes that a test starts; they
+    would ignore it where this one does: a job that a script started in the background, or an
+    interrupted command that ran in here."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if STATE.over is not None:  # a test before this one ran into a limit without a run of its own
-        STATE.__init__()  # type: ignore[misc]  # what each thread begins with
+    STATE.__init__()  # type: ignore[misc]  # what each thread begins with
 
 
 @pytest.fixture(scope="session")

@@ -74,7 +74,7 @@ def waiting(env: Environment, name: str, quiet: bool, cluster: Any) -> Iterator[
     from ..graph.state import STATE
 
     state = vars(STATE)  # this thread's
-    steps = lambda: f"{n:,} steps" if (n := state.get("steps", 0)) else ""  # noqa: E731  # the type is `Sign`'s
+    steps = lambda: f"{n:,} steps" if (n := state["steps"]) else ""  # noqa: E731  # the type is `Sign`'s
     sign: Any = Sign(env, f"running {printable(name, 60)}", cluster.progress if cluster else steps)
     env.sign = sign
     try:

@@ -1,5 +1,5 @@
-"""Defaults of the library's parameters, of functions written in Python and of optimizers are
-those of PyTorch and CPython, which `python -m tests.oracles.signatures` writes down."""
+"""The library's parameters, with their defaults or without, those of functions written in Python
+and of optimizers are PyTorch's and CPython's: `python -m tests.oracles.signatures` writes them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ FIXTURE = Path(__file__).parents[1] / "fixtures" / "signatures.json"
 
 
 def functions(name: str) -> Iterator[tuple[str, UserFunction]]:
-    """A function of the library, or the methods of a class, by their titles."""
+    """A function of the library, or how a class is made and its own methods, by their titles."""
     found = define(name)
     if not isinstance(found, UserClass):
         yield name, found
         return
-    for method, value in found.names.items():
+    for method, value in {"__init__": found.flat.get("__init__"), **found.names}.items():
         value = getattr(value, "__func__", value)
         if isinstance(value, UserFunction):
             yield f"{name}.{method}", value
@@ -45,8 +45,8 @@ def written_in_python() -> Iterator[tuple[str, Any]]:
 
 
 def definitions() -> dict[str, dict[str, str]]:
-    """The defaults of every function and method of the library, and of what is written in Python;
-    the options of optimizers."""
+    """The parameters of every function and method of the library, those without a default as an
+    empty text; the defaults of what is written in Python; the options of optimizers."""
     found = {}
     for name, (_, positional, keywords) in SIGNATURES.items():
         values = {**positional, **keywords}
@@ -67,7 +67,8 @@ def definitions() -> dict[str, dict[str, str]]:
                 **dict(zip(last, function.defaults, strict=True)),
                 **function.keyword_defaults,
             }
-            found[title] = {p: repr(value) for p, value in values.items()}
+            required = dict.fromkeys([*given.positional, *given.keyword], "")
+            found[title] = required | {p: repr(value) for p, value in values.items()}
     return found
 
 

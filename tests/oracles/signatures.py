@@ -33,14 +33,17 @@ def modules() -> Iterator[Any]:
 
 
 def defaults(function: Any) -> dict[str, str] | None:
-    """The values of parameters that may be left out."""
+    """The values of parameters that may be left out; an empty text for those that may not."""
     try:
         found = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return None
     kinds = (bool, int, float, str, tuple, type(None))
     given = {p.name: p.default for p in found if isinstance(p.default, kinds)}
-    return {p: repr(tuple(v) if isinstance(v, tuple) else v) for p, v in given.items()}
+    values = {p: repr(tuple(v) if isinstance(v, tuple) else v) for p, v in given.items()}
+    return values | {
+        p.name: "" for p in found if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD
+    }
 
 
 def named(path: str) -> Any:
@@ -91,7 +94,8 @@ def main() -> None:
         for p, v in ours.items():
             if p not in alike:
                 print(title, p, v, "PyTorch:", values.get(p))
-    FIXTURE.write_text(json.dumps(found, indent=0, sort_keys=True) + "\n", "utf-8")
+    rows = (f"{json.dumps(title)}: {json.dumps(found[title])}" for title in sorted(found))
+    FIXTURE.write_text("{\n" + ",\n".join(rows) + "\n}\n", "utf-8")
     print(len(found), "signatures")
 
 

@@ -66,7 +66,8 @@ FILES: dict[str, str] = {
         _infinite _kl_between
     """,
     "lazy": """
-        _Lazy LazyLinear _LazyConv LazyConvNd _LazyNorm LazyBatchNormNd
+        _Lazy LazyLinear _LazyConv LazyConvNd LazyConvTransposeNd _LazyNorm LazyBatchNormNd
+        LazyInstanceNormNd
     """,
     "reparametrized": """
         ParametrizationList _as_parameter register_parametrization is_parametrized

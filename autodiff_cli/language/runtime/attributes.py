@@ -24,7 +24,7 @@ from ...errors import AutodiffError, fail, fault
 from ...graph.dtypes import SCALAR_TYPES, is_float
 from ...graph.node import Node
 from ...graph.op import LEAF, OUTPUT, Op, cast, constant, known, number, value_of
-from ...graph.params import check_device, to_tensor, type_name
+from ...graph.params import check_device, dim_in_range, to_int, to_tensor, type_name
 from ...graph.registry import F
 from ...graph.state import STATE, taken_out
 from ...graph.strides import is_contiguous
@@ -36,7 +36,6 @@ from ..values.functions import call_value
 from ..values.operations import flag, tensors_of, truth
 from ..values.plain_operands import refuse_plain
 from ..values.providers import from_above
-from ..values.subscripts import index
 from ..values.tensor_memory import StorageView, as_given, as_strided, look_at, resize
 from ..values.value_attributes import (
     SPECIAL_NAMES,
@@ -366,6 +365,15 @@ def inside(name: str) -> AutodiffError:
     return fault("E411 cannot-called-inside-transform", name=name, beside=beside)
 
 
+def _size(tensor: Tensor, dim: Any = None) -> Any:
+    shape = tensor.shape
+    if dim is None:
+        return Size(shape)
+    if not shape:
+        raise fault("E304 needs-no-dim", "size", dim)
+    return shape[dim_in_range(to_int(dim), len(shape))]
+
+
 def _detach_(tensor: Tensor) -> Tensor:
     if base_of(tensor) is not None:
         raise fault("E411 view-cannot-detached-place")
@@ -524,11 +532,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     **{name: partial(_random, name) for name in RANDOM_METHOD_NAMES},
     "item": lambda t: t.item(),
     "tolist": _tolist,
-    "size": lambda tensor, dim=None: (
-        Size(tensor.shape)
-        if dim is None
-        else Size(tensor.shape)[index([*range(len(tensor.shape))], dim)]
-    ),
+    "size": _size,
     "dim": lambda t: _seen(t).ndim,
     "ndimension": lambda t: _seen(t).ndim,
     "numel": lambda t: _seen(t).numel,

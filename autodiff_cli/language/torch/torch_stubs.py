@@ -36,7 +36,7 @@ def _nothing(name: str) -> Callable[..., Manager]:
     return lambda *args, **kwargs: Manager(name)
 
 
-def _anomaly(mode: Any = True, check_nan: Any = True) -> Manager:
+def _anomaly(mode: Any, check_nan: Any = True) -> Manager:
     """From now on, or in a `with`, a backward stops at the first NaN that a function gives."""
     before = STATE.anomaly
     wanted = STATE.anomaly = truth(mode) and truth(check_nan)
@@ -63,7 +63,7 @@ def _detect_anomaly(check_nan: Any = True) -> Manager:
 
 
 def _autocast(
-    device_type: Any = "cuda", dtype: Any = None, enabled: Any = True, cache_enabled: Any = None
+    device_type: Any, dtype: Any = None, enabled: Any = True, cache_enabled: Any = None
 ) -> Manager:
     """Without CUDA autocast to it is off; on the CPU it would change the numbers."""
     if truth(enabled) and device_type == "cpu":

@@ -459,7 +459,7 @@ def stride(input: Tensor, dim: Dim | None = None):
     """How many elements lie between neighbours of each dim, as PyTorch lays them out."""
     strides = strides_of(input)
     if dim is not None and not strides:
-        raise fault("E304 stride-no-dims", dim)
+        raise fault("E304 needs-no-dim", "stride", dim)
     return strides if dim is None else strides[dim]
 
 
