@@ -16,7 +16,9 @@ from .table import Case, array_of, cases, specs
 
 # Results that are random or whatever lies in memory, or that write no result.
 LEFT_OUT = {"empty", "empty_like", "empty_strided", "new_empty", "empty_permuted", "normal"}
-DTYPES = ("float32", "float16", "int64", "uint8", "bool")
+DTYPES = ("float32", "float16", "int64", "int32", "uint8", "bool")
+# Those of one operand where there are others.
+ALONE = ("float32", "float16", "int64", "bool")
 ODD = (np.nan, 1.0, 0.0, np.inf, -1.0, -0.0, -np.inf, 0.5, 3.0)
 
 Change = Callable[[Any], Any]
@@ -36,7 +38,7 @@ def _cast(array: np.ndarray, dtype: str) -> np.ndarray:
     scaled = np.nan_to_num(array * 2, posinf=9, neginf=-9)
     if dtype == "uint8":
         return np.abs(scaled).astype(dtype)
-    return scaled.astype(dtype) if dtype == "int64" else array.astype(dtype)
+    return (scaled if dtype.startswith("int") else array).astype(dtype)
 
 
 def _odd(array: np.ndarray) -> np.ndarray:
@@ -62,9 +64,9 @@ def _shapes(array: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
 def _others(value: Any) -> Iterator[Any]:
     """Values for one that is no tensor."""
     if isinstance(value, bool):
-        yield not value
+        yield from (not value, int(value))
     elif isinstance(value, int):
-        yield from (value + 1, value - 1, -value - 1, 0, 1.5)
+        yield from (value + 1, value - 1, -value - 1, 0, 1.5, float(value))
     elif isinstance(value, float):
         yield from (0.0, 1.0, 2.0, -1.0, 0.5, float("nan"), 3, float("inf"), -float("inf"))
     elif isinstance(value, str):
@@ -147,7 +149,7 @@ def _variations(case: Case) -> Iterator[Variation]:
         if place in before:
             continue
         if place in floats:
-            for dtype in ("float32", "int64", "bool") if len(floats) > 1 else ():
+            for dtype in ALONE if len(floats) > 1 else ():
                 yield Variation(f"{place} {dtype}", {**own, place: _cast(array, dtype)}, {})
             yield Variation(f"{place} odd", {**own, place: _odd(array)}, {})
         for label, other in _shapes(array):

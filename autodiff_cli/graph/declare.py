@@ -12,6 +12,8 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
+from ..errors import fault
+from .dtypes import DTYPES, SCALAR_TYPES
 from .kinds import Kind, Promote
 from .op import Op
 from .params import (
@@ -70,6 +72,32 @@ def _params(function: Callable[..., Any]) -> tuple[Param, ...]:
     return tuple(params)
 
 
+_INTS = ("int64", "int32", "int16", "int8", "uint8")
+
+
+def _lacking(op: Op, text: str) -> Callable[..., None]:
+    """A check that refuses a dtype that PyTorch does not have the op for, that of `dtype=` or the
+    one in which operands meet, and then looks at what else the op checks."""
+    names, _, own = text.partition(": ")
+    kernel, *words = ("", *names.split()) if own else names.split()
+    spelled = {name for word in words for name in (_INTS if word == "ints" else (word,))}
+    refused = frozenset(DTYPES[name] for name in spelled)
+    check = op.check
+    option = op.index.get("dtype", -1)
+
+    def checked(*bound: Any) -> None:
+        dtype = op.meeting_dtype(bound) if option < 0 else bound[option]
+        if dtype in refused:
+            kind = SCALAR_TYPES[dtype.name]
+            said = own.format(kind) or f"\"{kernel}\" not implemented for '{kind}'"
+            raises = "RuntimeError" if own else "NotImplementedError"
+            raise fault("E307 not-for-dtype", op.name, dtype.name, raises, words=said)
+        if check is not None:
+            check(*bound)
+
+    return checked
+
+
 def _declare(
     kind: Kind, kernel: Any, options: dict[str, Any]
 ) -> Callable[[Callable[..., Any]], Op]:
@@ -88,10 +116,13 @@ def _declare(
         op.shape_rule = options.pop("shape", None)
         op.inplace = options.pop("inplace", kind is Kind.POINTWISE)
         op.method = options.pop("method", "." not in op.name)
+        lacks = options.pop("lacks", "")
         for option, value in options.items():
             if option in ("samples", "errors", "fields"):
                 value = tuple(value)
             setattr(op, option, value)
+        if lacks:
+            op.check = _lacking(op, lacks)
         register(op)
         return op
 

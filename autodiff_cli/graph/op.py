@@ -6,7 +6,7 @@ nodes, defaults are filled in. Kinds tell the engine what it may do with an op.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -182,6 +182,8 @@ class Op(Declared):
         return found if len(floats) == 1 and found != bound else None
 
     def _made(self, kind: Kind, bound: list[Any]) -> Any:
+        if self.check is not None:
+            self.check(*bound)
         if kind is FUNCTION:
             result = self.body(*bound)  # type: ignore[misc]  # declared with the kind
             for note in STATE.callers:
@@ -346,14 +348,18 @@ class Op(Declared):
                     strong.dtype.kind == "i" and weak.dtype.kind != "f"
                 ):
                     return strong.dtype
-        typed = [
-            bound[i] for i in self.tensor_params if bound[i] is not None and self.params[i].promotes
-        ]
-        return result_dtype([(v.dtype, not v.shape, v.weak) for v in typed])
+        return self.meeting_dtype(bound)
+
+    def meeting_dtype(self, bound: Sequence[Any]) -> np.dtype:
+        """The dtype in which PyTorch's rules of promotion bring the operands together."""
+        given = [bound[i] for i in self.tensor_params if self.params[i].promotes]
+        parts = [p for v in given if v is not None for p in (v if type(v) is tuple else (v,))]
+        return result_dtype([(v.dtype, not v.shape, v.weak) for v in parts])
 
     def _apply_composite(self, args: tuple[Any, ...], inputs: tuple[Node, ...]) -> Any:
         floats = {x.dtype for x in inputs if x.dtype.kind == "f" and (x.shape or not x.weak)}
-        if floats == {FLOAT16}:
+        mixed = "as its input" in self.properties and inputs[0].dtype is FLOAT16
+        if floats == {FLOAT16} or mixed:
             body = _halved(self.body(*[_widened(arg) for arg in args]))  # type: ignore[misc]  # declared with the kind
         else:
             body = self.body(*args)  # type: ignore[misc]  # declared with the kind

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from autodiff_cli.autograd import calls, gradients
+from autodiff_cli.autograd.random.stream import Generator
 from autodiff_cli.autograd.tensor import Tensor, new_leaf
 from autodiff_cli.engine import evaluate  # noqa: F401  # nodes get values
 from autodiff_cli.errors import AutodiffError
@@ -23,13 +24,16 @@ from autodiff_cli.graph.registry import F, overloads
 from autodiff_cli.graph.state import STATE
 from autodiff_cli.graph.strides import strides_of
 from autodiff_cli.language.values.exceptions import kinds
+from autodiff_cli.language.values.plain_operands import refuse_plain
 
 from ..said import compare
 from ..table import SIGN_FREE, Case
 from ..variations import Variation, arguments, by_op, described, summed, variations, weights
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "variations.json.gz"
-FIXED = "no grad"  # beside the rows of a sample: the places that PyTorch has no derivative by
+# Beside the rows of a sample: the places that PyTorch has no derivative by, and whether it has the
+# op as a method only.
+FIXED, METHOD = "no grad", "method"
 TOLERANCE = {"float16": 4e-3, "float32": 5e-5}
 
 
@@ -49,13 +53,18 @@ def parts(result: Any) -> list[Any]:
 
 
 def found_here(
-    case: Case, variation: Variation, fixed: Sequence[str] = (), words: dict[str, str] | None = None
+    case: Case,
+    variation: Variation,
+    fixed: Sequence[str] = (),
+    method: bool = False,
+    words: dict[str, str] | None = None,
 ) -> Any:
-    """What a changed call gives here: numbers with how large what they sum is, or the name of the
-    error and the classes that it may have. Floats in the places `fixed` require no grad; `words`
-    gets what the first error of each name says."""
+    """What a changed call gives here in a program in PyTorch's words: numbers with how large what
+    they sum is, or the name of the error and the classes that it may have. Floats in the places
+    `fixed` require no grad; `words` gets what the first error of each name says."""
     STATE.reset()
-    STATE.default_dtype = np.dtype("float64")
+    STATE.default_dtype, STATE.python = np.dtype("float64"), True
+    STATE.default_generator = Generator(0)
     leaves = {
         place: new_leaf(np.array(array, order="K"), array.dtype.kind == "f" and place not in fixed)
         for place, array in variation.arrays.items()
@@ -63,7 +72,7 @@ def found_here(
     args, kwargs = arguments(case, variation, leaves)
     try:
         with np.errstate(all="ignore"):
-            return _results(case, leaves, args, kwargs)
+            return _results(case, leaves, args, kwargs, method)
     except AutodiffError as error:
         if words is not None:
             said = error.which + "".join(error.diagnostic.notes)
@@ -81,10 +90,12 @@ def told(error: AutodiffError) -> str:
     )
 
 
-def _results(case: Case, leaves: dict[str, Tensor], args: Any, kwargs: Any) -> list[Any]:
+def _results(
+    case: Case, leaves: dict[str, Tensor], args: Any, kwargs: Any, method: bool
+) -> list[Any]:
     name = case.op.name
-    ops = overloads(name)
-    ops = ops if ops and case.op in ops else calls.method(name)
+    ops = calls.method(name) if method else overloads(name)
+    refuse_plain(ops, name, tuple(args), kwargs, int(method))
     result = calls.call_ops(ops, name, tuple(args), kwargs)
     found: list[Any] = []
     total = None
@@ -104,6 +115,7 @@ def _results(case: Case, leaves: dict[str, Tensor], args: Any, kwargs: Any) -> l
             total = term if total is None else F.add(term, total)
     if total is not None:
         wanted = {place: leaf for place, leaf in leaves.items() if leaf.requires_grad}
+    if total is not None and wanted:
         slopes = gradients.grad([Tensor(total)], list(wanted.values()), [None], allow_unused=True)
         kinds_ = (total.dtype, *[leaf.node.dtype for leaf in leaves.values()])
         tolerance = max(TOLERANCE.get(str(kind), 1e-9) for kind in kinds_)
@@ -157,7 +169,7 @@ def test_as_pytorch(key: str, request: pytest.FixtureRequest) -> None:
         rows = recorded().get(case.name, {})
         for label, variation in variations(case).items():
             if label in rows:
-                found = found_here(case, variation, rows.get(FIXED, ()), words)
+                found = found_here(case, variation, rows.get(FIXED, ()), METHOD in rows, words)
                 assert close(found, rows[label]), (case.name, label, found, rows[label])
     if words:
         compare(request, words.values())

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..ops.test_variations import FIXED, FIXTURE, alike, close, found_here, loosely
+from ..ops.test_variations import FIXED, FIXTURE, METHOD, alike, close, found_here, loosely
 from ..ops.test_variations import recorded as known
 from ..table import SIGN_FREE, Case, specs
 from ..variations import Variation, arguments, by_op, described, summed, variations, weights
@@ -50,6 +50,7 @@ def recorded(
 ) -> list[Any]:
     """What a call gives."""
     torch.set_default_dtype(torch.float64)
+    torch.manual_seed(0)
     leaves = {
         place: torch.from_numpy(np.array(array, order="K"))
         for place, array in variation.arrays.items()
@@ -76,12 +77,13 @@ def recorded(
             total = (result * weight).sum() + (0 if total is None else total)
     if total is not None:
         wanted = {p: leaf for p, leaf in leaves.items() if leaf.requires_grad}
+    if total is not None and wanted:
         slopes = torch.autograd.grad(total, list(wanted.values()), allow_unused=True)
         for place, g in zip(wanted, slopes, strict=True):
             if g is None:
                 found.append([place, None])
                 continue
-            value = g.numpy(force=True)
+            value = g.to_dense().numpy(force=True)
             found.append([f"{place}: {described(value, g.stride())}", summed(value)[0]])
     return found
 
@@ -91,6 +93,11 @@ def looser(title: str) -> Iterator[str]:
     backward is called."""
     nameless = title.partition(" ")[2]
     yield from (title, nameless, loosely(title), loosely(nameless))
+
+
+def is_method(function: Callable[..., Any]) -> bool:
+    """Whether a form is one of `functions_of` that a tensor has."""
+    return function.__qualname__.startswith(("Tensor", "functions_of"))
 
 
 def compared(
@@ -105,7 +112,7 @@ def compared(
         except Exception as error:
             wanted, words = type(error).__name__, str(error).split("\n")[0][:80]
         try:
-            found = found_here(case, variation, fixed)
+            found = found_here(case, variation, fixed, is_method(function))
         except Exception as error:
             found = [f"E900 {type(error).__name__}: {error}"]
         same = close(found, wanted)
@@ -149,6 +156,8 @@ def main() -> None:
                 print("no form:", case.name)
                 continue
             stored[case.name] = {FIXED: form[1]} if form[1] else {}
+            if is_method(form[0]):
+                stored[case.name][METHOD] = True
             for label, wanted, same, words in rows_of(case, *form):
                 counts["same" if same else "errors" if type(wanted) is str else "values"] += 1
                 if same:

@@ -39,7 +39,6 @@ _NUMBERS_FOR = {
     "weight": "lerp",
     "q": "nanquantile quantile",
     "atol rtol rcond": "linalg.pinv",
-    "bins": "histogram",
     "var": "nn.functional.gaussian_nll_loss",
 }
 MAY_BE_NUMBERS = {
@@ -67,6 +66,10 @@ def refuse_plain(ops: list[Op], name: str, args: Any, kwargs: dict[str, Any], fi
                 failure = _refusal(name, refused[-1], value)
                 failure.position = at
                 raise failure
+    if "keepdim" in kwargs and kwargs.keys().isdisjoint(("dim", "axis")):
+        at = ops[0].index.get("dim", -1)
+        if len(args) <= at and ops[0].params[at].annotation == "AllDims":
+            raise fault("E205 keepdim-without-dim", name)
     for key, value in kwargs.items():
         taken = [(op, op.params[op.index[key]]) for op in ops if key in op.index]
         if taken and type(value) is not Tensor and all(_refused(*at, value) for at in taken):
@@ -107,14 +110,14 @@ def _refused(op: Op, param: Param, value: Any) -> bool:
         if kind not in _NUMBERS:
             return False
         given = param.name in MAY_BE_NUMBERS.get(op.name, ())
-        return not given or (op.name in _DIMS and kind is float)
+        return not given or (op.name in _DIMS and kind is not int)
     if annotation in _LISTS:
         values = value if kind is list or kind is tuple else (value,)
         return any(type(v) in _NUMBERS or type(v) is list for v in values)
     if annotation == "bool":
         return kind is int
     if kind is bool or ((kind is list or kind is tuple) and value and type(value[0]) is bool):
-        return annotation in _WHOLE
+        return annotation in _WHOLE or annotation == "Dtype"
     return op.name in _DIMS and kind is float
 
 

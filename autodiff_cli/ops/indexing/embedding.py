@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import fault
-from ...graph.declare import Any, Mask, Tensor, Word, composite, function, opaque
+from ...graph.declare import Any, Flag, Mask, Tensor, Word, composite, function, opaque
 from ...graph.dtypes import INT64
 from ...graph.op import constant, known, value_of
 from ...graph.registry import F
@@ -175,7 +175,7 @@ def embedding_bag(
     mode: Word = "mean",
     sparse: bool = False,
     per_sample_weights: Tensor | None = None,
-    include_last_offset: bool = False,
+    include_last_offset: Flag = False,
     padding_idx: int | None = None,
 ):
     """Sums, means or maxima of bags of rows of `weight`; an empty bag gives zeros."""

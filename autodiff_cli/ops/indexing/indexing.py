@@ -340,7 +340,7 @@ def _(g, out, input, indices):
 
 
 def _taken_shape(input, index):
-    check_indices("take", index, 0, input.numel, negative=True)
+    check_indices("take", index, 0, input.numel, negative=True, long=True)
     return index.shape, input.dtype
 
 
@@ -370,7 +370,7 @@ def take_along_dim(input: Tensor, indices: Mask, dim: Dim | None = None):
     if dim is None:
         return F.gather(F.reshape(input, (-1,)), 0, F.reshape(indices, (-1,)))
     size = input.shape[dim] if input.shape else 1
-    check_indices("take_along_dim", indices, dim, size, negative=True)
+    check_indices("take_along_dim", indices, dim, size, negative=True, long=True)
     indices = F.where(F.lt(indices, 0), F.add(indices, size), indices)
     if input.ndim != indices.ndim:
         raise fault("E302 take_along_dim", input, indices)

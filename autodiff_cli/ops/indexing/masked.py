@@ -11,7 +11,7 @@ from math import inf, nan
 import numpy as np
 
 from ...errors import fault
-from ...graph.declare import Dim, Dims, Dtype, Ints, Mask, Scalar, Tensor, function
+from ...graph.declare import Dim, Dims, Dtype, Flag, Ints, Mask, Scalar, Tensor, function
 from ...graph.dtypes import BOOL, FLOAT32, INT64, is_float
 from ...graph.op import cast, number
 from ...graph.params import Param, to_dims
@@ -19,7 +19,7 @@ from ...graph.registry import F
 from ...graph.samples import Bad, S, bools, t
 from ...graph.shapes import dims_of
 from ...graph.state import STATE
-from ..kernels.rules import require_float
+from ..kernels.rules import refuse_bools, require_float
 
 
 def fitted_mask(input, mask):
@@ -34,9 +34,12 @@ def fitted_mask(input, mask):
 
 
 def kept(input, mask, neutral):
-    """The input with `neutral` where the mask is False."""
+    """The input with `neutral`, which may be a function of it, where the mask is False."""
     mask = fitted_mask(input, mask)
-    return input if mask is None else F.where(mask, input, number(neutral, input.dtype))
+    if mask is None:
+        return input
+    value = neutral(input) if callable(neutral) else neutral
+    return F.where(mask, input, number(value, input.dtype))
 
 
 def _lowest(input):
@@ -60,7 +63,7 @@ def _converted(input, dtype):
 
 
 MASKED = (Param("dtype", "Dtype | None", None, True), Param("mask", "Mask | None", None, True))
-REDUCING = (Param("keepdim", "bool", False, True), *MASKED)
+REDUCING = (Param("keepdim", "Flag", False, True), *MASKED)
 MASK = bools(2, 3, values=[[True, False, True], [True, True, True]])
 REDUCED = [S(t(2, 3), mask=MASK), S(t(2, 3), 1, mask=MASK), S(t(2, 3), 0, keepdim=True), S(t())]
 MISFIT = [Bad("E302", t(2, 3), mask=bools(2, 2)), Bad("E308", t(3), mask=bools(2, 3))]
@@ -96,18 +99,20 @@ for _row in (
     ("sum", _sum, "Sum"),
     (
         "amax",
-        lambda x, dims, keepdim, mask: F.amax(kept(x, mask, _lowest(x)), dims, keepdim),
+        lambda x, dims, keepdim, mask: F.amax(kept(x, mask, _lowest), dims, keepdim),
         "Largest element",
     ),
     (
         "amin",
-        lambda x, dims, keepdim, mask: F.amin(kept(x, mask, _highest(x)), dims, keepdim),
+        lambda x, dims, keepdim, mask: F.amin(kept(x, mask, _highest), dims, keepdim),
         "Smallest element",
     ),
     ("mean", _mean, "Mean"),
     (
         "logsumexp",
-        lambda x, dims, keepdim, mask: F.logsumexp(kept(x, mask, _lowest(x)), dims, keepdim),
+        lambda x, dims, keepdim, mask: F.to(
+            F.logsumexp(kept(x, mask, _lowest), dims, keepdim), x.dtype
+        ),
         "Logarithm of the sum of exponentials",
     ),
 ):
@@ -119,6 +124,8 @@ def masked_prod(input: Tensor, dim: Ints | None = None, *more):
     """Product over `dim` of the elements that `mask` keeps."""
     keepdim, dtype, mask = more
     x = kept(_converted(input, dtype), mask, 1)
+    if dtype is None and not is_float(x.dtype):
+        x = cast(x, INT64)
     if not x.shape:
         return x if dim in (None, ()) else F.prod(x, dim, keepdim)
     for one in sorted(_all_dims(input, None if dim is None else to_dims(dim, input)), reverse=True):
@@ -135,8 +142,8 @@ def _declare_arg(name, pick, neutral, word):
     )
     def body(input: Tensor, dim: Dim | None = None, *more):
         keepdim, dtype, mask = more
-        x = _converted(input, dtype)
-        return cast(getattr(F, pick)(kept(x, mask, neutral(x)), dim, keepdim), x.dtype)
+        found = getattr(F, pick)(kept(input, mask, neutral), dim, keepdim)
+        return cast(found, dtype or input.dtype)
 
     body.doc = f"Where the {word} of the elements that `mask` keeps is."
 
@@ -148,10 +155,9 @@ _declare_arg("argmin", "argmin", _highest, "smallest")
 @function(name="masked.median", samples=[S(t(2, 3), 1, mask=MASK)], more=REDUCING)
 def masked_median(input: Tensor, dim: Dim = -1, *more):
     """Median along `dim` of the elements that `mask` keeps; nan if there are none."""
-    keepdim, dtype, mask = more
-    x = _converted(input, dtype)
-    x = x if is_float(x.dtype) else cast(x, STATE.default_dtype)
-    return F.nanmedian_dim(kept(x, mask, nan), dim, keepdim)[0]
+    keepdim, _, mask = more  # PyTorch takes a dtype there and looks at it nowhere
+    x = input if is_float(input.dtype) else cast(input, STATE.default_dtype)
+    return F.to(F.nanmedian_dim(kept(x, mask, nan), dim, keepdim)[0], input.dtype)
 
 
 @function(
@@ -175,6 +181,7 @@ def _variance(input, dim, unbiased, correction, keepdim, dtype, mask):
     lost = (1.0 if unbiased in (None, True) else 0.0) if correction is None else float(correction)
     dims = _all_dims(input, dim)
     x = _converted(input, dtype)
+    refuse_bools("masked.var", x)
     x = x if is_float(x.dtype) else cast(x, FLOAT32)
     n = _counted(x, dims, True, mask)
     centered = F.sub(x, F.div(_sum(x, dims, True, mask), n))
@@ -190,7 +197,7 @@ def _declare_variance(name, finish, text):
         samples=[*REDUCED[:3], S(t(2, 3), 1, False, mask=MASK), S(t(2, 3), correction=0)],
         more=(Param("correction", "Scalar | None", None, True), *REDUCING),
     )
-    def body(input: Tensor, dim: Dims | None = None, unbiased: bool | None = None, *more):
+    def body(input: Tensor, dim: Dims | None = None, unbiased: Flag | None = None, *more):
         return finish(_variance(input, dim, unbiased, *more))
 
     body.doc = f"{text} over `dim` of the elements that `mask` keeps."
@@ -216,8 +223,10 @@ def _declare_along(name, apply, neutral, text):
     @function(name=f"masked.{name}", key=f"masked_{name}", samples=samples, more=MASKED)
     def body(input: Tensor, dim: Dim, *more):
         dtype, mask = more
-        x = _converted(input, dtype)
-        return getattr(F, apply)(kept(x, mask, neutral), dim)
+        x = kept(_converted(input, dtype), mask, neutral)
+        if apply.startswith("cum") and not is_float(x.dtype):
+            return getattr(F, apply)(x, dim, dtype=x.dtype)
+        return getattr(F, apply)(x, dim)
 
     body.doc = f"{text} along `dim` of the elements that `mask` keeps."
 
@@ -264,6 +273,5 @@ def masked_logaddexp(
     other_mask: Mask | None = None,
 ):
     """`logaddexp` of the elements that each mask keeps."""
-    return _converted(
-        F.logaddexp(kept(input, input_mask, -inf), kept(other, other_mask, -inf)), dtype
-    )
+    both = kept(input, input_mask, _lowest), kept(other, other_mask, _lowest)
+    return F.to(F.logaddexp(*both), dtype or input.dtype)

@@ -119,7 +119,7 @@ def index_put(input: Tensor, indices: Tensors, values: Tensor, accumulate: bool 
 
 def _flat_put_shape(input, index, source, accumulate):
     check_dtypes("put", input, source)
-    check_indices("put", index, 0, input.numel, negative=True)
+    check_indices("put", index, 0, input.numel, negative=True, long=True)
     if index.numel != source.numel:
         raise fault("E302 put-values-places", source, index)
     return input.shape, input.dtype

@@ -393,7 +393,8 @@ def _(g, out, input, dim, index, src, reduce, include_self):
 def _check_rows(name: str, input: Node, dim: int, index: Node, source: Node | None = None) -> None:
     if index.ndim > 1:
         raise fault("E302 needs-vector-indices", name, index)
-    check_indices(name, index, dim, input.shape[dim] if input.shape else 1)
+    long = name in ("index_copy", "index_fill")
+    check_indices(name, index, dim, input.shape[dim] if input.shape else 1, long=long)
     if source is None:
         return
     check_dtypes(name, input, source)

@@ -163,6 +163,7 @@ def _search_shape(ordered, values, right, out_int32, sorter):
     public=False,
     shape=_search_shape,
     samples=[S(ORDERED, t(2, grad=False), False, False, None)],
+    lacks="searchsorted_out_cpu bool",
 )
 def bisected(ordered: Tensor, values: Tensor, right: bool, out_int32: bool, sorter: Mask | None):
     """Where values belong in a sorted tensor."""

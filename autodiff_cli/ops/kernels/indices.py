@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import AutodiffError, fault
-from ...graph.dtypes import BOOL
+from ...graph.dtypes import BOOL, INT64
 from ...graph.node import Node, Shape
 from ...graph.op import constant, known, value_of
 from ...graph.shapes import broadcast_shapes
@@ -35,10 +35,14 @@ def wrapped_index(index: int, dim: int, size: int) -> int:
     return index + size if index < 0 else index
 
 
-def check_indices(name: str, index: Node, dim: int, size: int, negative: bool = False) -> None:
-    """E306 unless `index` has integers, E305 unless all are below `size`."""
+def check_indices(
+    name: str, index: Node, dim: int, size: int, negative: bool = False, long: bool = False
+) -> None:
+    """E306 unless `index` has integers, of int64 if `long`, E305 unless all are below `size`."""
     if index.dtype.kind not in "iu" and index.numel:
         raise fault("E306 needs-integer-index", name, index)
+    if long and index.dtype != INT64 and index.numel:
+        raise fault("E306 needs-int64-index", name, index)
     if not known(index):
         return
     values = value_of(index)
@@ -157,7 +161,8 @@ def check_number(value: bool | int | float, dtype: np.dtype) -> None:
     if dtype.kind not in "iuf" or type(value) not in (int, float):
         return
     most = float(np.finfo(dtype).max) if dtype.kind == "f" else np.iinfo(dtype).max
-    least = np.iinfo(dtype).min if dtype.kind == "i" else -most
+    signed = dtype.kind == "i" or (dtype.kind == "u" and type(value) is float)
+    least = np.iinfo(dtype).min if signed else -most  # PyTorch lets -1 wrap around, and not -1.0
     if least <= value <= most or (dtype.kind == "f" and not math.isfinite(value)):
         return
     raise fault("E307 number-does-not-fit", short(value, 40), dtype, _C_TYPES[dtype.name])

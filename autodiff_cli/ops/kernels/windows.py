@@ -166,7 +166,7 @@ def taps(rule: Rule, length: int, dtype: np.dtype) -> Taps:
         return _lattice(rule, length)
     if kind == "adaptive":
         return _adaptive(out, length)
-    real = dtype.type
+    real = dtype.type if dtype.kind == "f" else np.float32 if "nearest" in kind else np.float64
     if kind.startswith("nearest"):
         return _nearest(kind, out, rule[2], length, real)
     if kind.endswith("-aa"):
@@ -385,10 +385,24 @@ def resampled(x: Any, rules: tuple[Rule, ...]) -> Any:
     """The last dims of `x` mapped by one rule each."""
     n = len(rules)
     tables = [taps(r, x.shape[x.ndim - n + i], x.dtype) for i, r in enumerate(rules)]
+    if x.dtype == np.uint8 and tables[0].weight is not None:
+        return _in_bytes(x, tables)
     divisor = _divisor(tables, x)
     for i in range(n):  # the last dim last: it is slow to step through, and then there is less
         x = weighted_sum(x, x.ndim - n + i, tables[i])
     return x if divisor is None else x / divisor
+
+
+def _in_bytes(x: Any, tables: list[Taps]) -> Any:
+    """Bytes, as PyTorch resamples images: the last dim first, with weights of 15 bits, and rounded
+    after each dim."""
+    for i, table in reversed(list(enumerate(tables))):
+        bits = 14 - np.frexp(table.weight.max())[1]
+        weight = np.trunc(table.weight * 2.0**bits + np.copysign(0.5, table.weight)) / 2.0**bits
+        whole = Taps(table.at, weight, table.valid, table.length)
+        total = weighted_sum(x.astype(np.float64), x.ndim - len(tables) + i, whole)
+        x = np.clip(np.floor(total + 0.5), 0, 255).astype(np.uint8)
+    return x
 
 
 def spread_back(x: Any, rules: tuple[Rule, ...], sizes: tuple[int, ...]) -> Any:

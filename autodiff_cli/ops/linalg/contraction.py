@@ -344,7 +344,8 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Scalar = 1, alpha: 
 )
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1):
     """`beta * input + alpha * (sum of the products of two batches of matrices)`."""
-    return _sum_of("addbmm", input, F.sum(F.bmm(batch1, batch2), 0), beta, alpha)
+    total = F.to(F.sum(F.bmm(batch1, batch2), 0), batch1.dtype)
+    return _sum_of("addbmm", input, total, beta, alpha)
 
 
 @composite(
@@ -407,7 +408,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None):
 )
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None):
     """`input1 @ weight[k] @ input2 + bias[k]` for every output feature `k`, over the last dims."""
-    require_numbers("bilinear", input1, input2, weight)
+    require_numbers("bilinear", input1, input2, weight, *(() if bias is None else (bias,)))
     needs_dims("bilinear", weight, 3, "the weight")
     batch = input1.shape[:-1]
     if input1.ndim != input2.ndim or not input1.ndim or input2.shape[:-1] != batch:
@@ -417,10 +418,12 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
         raise fault(
             "E301 bilinear-weight-shape-needs", weight, n1, n2, input1.shape[-1], input2.shape[-1]
         )
+    if bias is not None and bias.shape[:1] != (outputs,):
+        raise fault("E308 bilinear-bias", weight, bias, outputs)
     rows = count(batch)
     side_by_side = F.reshape(F.permute(weight, (1, 0, 2)), (n1, outputs * n2))
     side_by_side.mark().made_of = weight
     left = F.matmul(F.reshape(input1, (rows, n1)), side_by_side)
     found = F.sum(F.reshape(left, (rows, outputs, n2)) * F.reshape(input2, (rows, 1, n2)), 2)
-    result = F.reshape(found, (*batch, outputs))
+    result = F.to(F.reshape(found, (*batch, outputs)), input1.dtype)
     return result if bias is None else result + bias

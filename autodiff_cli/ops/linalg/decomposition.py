@@ -60,6 +60,7 @@ def _qr_shape(A, mode):
     samples=[S(t(3, 3)), S(t(3, 2)), S(t(2, 3)), S(t(2, 3), mode="complete")],
     errors=[Bad("E308", t(3)), Bad("E205", t(2, 2), mode="full")],
     phrase="(gQ + Q * the lower part of what Q and R get) R**-T",
+    lacks="geqrf_cpu float16",
 )
 def linalg_qr(A: Tensor, mode: str = "reduced"):
     """Q with orthonormal columns and an upper triangular R with `A = Q @ R`."""
@@ -112,6 +113,7 @@ def _geqrf_shape(input):
     properties=COLUMNS,
     vjp=no_derivative("geqrf", "geqrf"),
     samples=[S(t(3, 2, grad=False))],
+    lacks="geqrf_cpu ints bool float16",
 )
 def geqrf(input: Tensor):
     """LAPACK's QR: R and Householder vectors in one matrix, and their factors; no derivative."""
@@ -142,6 +144,7 @@ def _reflectors(name, A, tau):
     errors=[Bad("E308", t(2, 3), t(2)), Bad("E308", t(3, 2), t(3))],
     phrase="product rule through the reflections",
     saves="operands, results",
+    lacks="orgqr_cpu ints bool float16",
 )
 def householder_product(input: Tensor, tau: Tensor):
     """The first columns of the product of Householder reflections `I - tau_i v_i v_i.mT`."""
@@ -161,6 +164,7 @@ def householder_product(input: Tensor, tau: Tensor):
     no_forward="ormqr",
     phrase="product rule through the reflections",
     saves="operands, results",
+    lacks="ormqr_cpu ints bool float16",
 )
 def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False):
     """`Q @ other` for the whole product Q of reflections.
@@ -247,6 +251,7 @@ def _svd_shape(A, full_matrices=True):
     kink=lambda A, *rest: _to_crossing(F.svdvals(A), True),
     phrase="U (diag(gS) + what turns U and V, over differences of squares of S) V.T",
     saves="results",
+    lacks="linalg_svd_cpu float16",
 )
 def linalg_svd(A: Tensor, full_matrices: bool = True):
     """U, S and Vh with `A = U @ diag(S) @ Vh`, S descending; signs of the vectors are not unique.
@@ -304,6 +309,7 @@ def singular_values(A: Tensor):
     samples=[S(t(2, 2)), S(t(3, 2))],
     errors=[Bad("E308", t(2))],
     kink=lambda A: _to_crossing(F.svdvals(A), True),
+    lacks="linalg_svd_cpu float16",
 )
 def svdvals(A: Tensor):
     """Singular values, descending."""
@@ -361,6 +367,7 @@ def _eigh_in_jax(input, UPLO):
     errors=[Bad("E308", t(2, 3)), Bad("E205", t(2, 2), UPLO="x")],
     kink=lambda input, UPLO: _to_crossing(F.eigvalsh(input, UPLO), False),
     phrase="V (diag(g) + (V.T gV) / (differences of eigenvalues)) V.T",
+    lacks="linalg_eigh_cpu ints bool float16",
 )
 def eigh(input: Tensor, UPLO: str = "L"):
     """Eigenvalues, ascending, and eigenvectors of a symmetric matrix; one triangle is read.
@@ -397,6 +404,7 @@ def _(g, out, input, UPLO):
     properties=frozenset({"saves its factors", "saves no operands"}),
     phrase="V diag(g) V.T, where V has the eigenvectors",
     saves="results",
+    lacks="linalg_eigh_cpu ints bool float16",
 )
 def eigvalsh(input: Tensor, UPLO: str = "L"):
     """Eigenvalues of a symmetric matrix, ascending."""

@@ -27,6 +27,7 @@ NO_THIRD = "third derivatives of singular determinants divide by zero"
     vjp=lambda g, out, A: (F.reshape(g, (*g.shape, 1, 1)) * F.cofactors(A),),
     phrase="upstream times the cofactors: det(A) * inv(A).T",
     saves="results",
+    lacks="lu_cpu float16",
 )
 def det(A: Tensor):
     """The determinant; its slope is the matrix of cofactors, also where the matrix is singular."""

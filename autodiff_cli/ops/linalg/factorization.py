@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import fail, fault
-from ...graph.declare import Any, Mask, Tensor, composite, function, opaque
+from ...graph.declare import Any, Flag, Mask, Tensor, composite, function, opaque
 from ...graph.dtypes import INT32
 from ...graph.op import known, value_of
 from ...graph.registry import F
@@ -119,6 +119,7 @@ def _solved_in_jax(input, B, upper, left, unitriangular):
         Bad("E307", t(2, 2), t(2, 2, dtype="float32"), upper=True),
     ],
     phrase="the solution of the transposed system for g; the matrix minus its product",
+    lacks="triangular_solve_cpu ints bool float16",
 )
 def solve_triangular(
     input: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
@@ -146,6 +147,7 @@ def _(g, out, input, B, upper, left, unitriangular):
     errors=[Bad("E301", t(3, 1), t(2, 2)), Bad("E308", t(2), t(2, 2))],
     phrase="the solution of the transposed system for g; the matrix minus its product",
     saves="operands",
+    lacks="triangular_solve_cpu ints bool float16",
 )
 def triangular_solve(
     b: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
@@ -221,6 +223,7 @@ def cholesky_factor(input: Tensor, upper: bool = False):
         Bad("E308", t(2, 3)),
         Bad("E503", t(values=[[1.0, 2.0], [2.0, 1.0]]), check_errors=True),
     ],
+    lacks="cholesky_cpu float16",
 )
 def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False):
     """`linalg.cholesky` with an info instead of an error: 0, or the order of the failing minor."""
@@ -236,6 +239,7 @@ def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = Fals
         Bad("E308", t(2, 3)),
         Bad("E308", t(2)),
     ],
+    lacks="cholesky_cpu float16",
 )
 def linalg_cholesky(input: Tensor, *, upper: bool = False):
     """The triangular L with `A = L @ L.mT` for a positive-definite A; reads the lower triangle."""
@@ -247,6 +251,7 @@ def linalg_cholesky(input: Tensor, *, upper: bool = False):
     errors=[Bad("E503", t(values=[[0.0, 2.0], [2.0, 1.0]]), words="leading minor of order 1")],
     phrase="solves with the factor: L.T g, its lower half, between two inverses of L",
     saves="results",
+    lacks="cholesky_cpu ints bool float16",
 )
 def cholesky(input: Tensor, upper: bool = False):
     """The Cholesky factor of a positive-definite matrix; `linalg.cholesky` is the newer name."""
@@ -298,6 +303,7 @@ def _square_in_jax(upper):
     samples=[S(lower(3)), S(upper(2), upper=True)],
     errors=[Bad("E503", t(values=[[0.0, 0.0], [2.0, 1.0]]), words="singular")],
     phrase="-(A**-1) (g + g.T) (A**-1) L, where A = L L.T",
+    lacks="cholesky_inverse_out_cpu ints bool float16",
 )
 def cholesky_inverse(L: Tensor, upper: bool = False):
     """The inverse of the matrix whose Cholesky factor is `L`."""
@@ -312,6 +318,7 @@ def cholesky_inverse(L: Tensor, upper: bool = False):
     errors=[Bad("E301", t(2, 1), t(3, 3))],
     phrase="the right side gets the solution for g, the factor what that makes of it",
     saves="operands, results",
+    lacks="cholesky_solve_cpu ints bool float16",
 )
 def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False):
     """The X of `A X = B` by the Cholesky factor `L` of A."""
@@ -402,6 +409,7 @@ def _(g, out, A, pivot):
     fields=("LU", "pivots", "info"),
     samples=[S(t(2, 2)), S(t(3, 2)), S(t(2, 3))],
     errors=[Bad("E308", t(3)), Bad("E205", t(2, 2), pivot=False)],
+    lacks="lu_cpu ints bool float16",
 )
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False):
     """`linalg.lu_factor` with an info instead of an error: 0, or the place of a zero pivot."""
@@ -416,14 +424,18 @@ ZERO_PIVOT = "the matrix is singular: U[{0}, {0}] is zero and `lu_solve` would d
     fields=("LU", "pivots"),
     samples=[S(t(2, 2)), S(t(2, 3))],
     errors=[Bad("E503", t(values=[[1.0, 2.0], [2.0, 4.0]]), words="singular")],
+    lacks="lu_cpu ints bool float16",
 )
 def lu_factor(A: Tensor, *, pivot: bool = True):
     """L and U in one matrix and the exchanges of rows, as `lu_solve` and `lu_unpack` take them."""
     return checked("linalg.lu_factor", ZERO_PIVOT, F.lu_factor_raw(A, pivot))[:2]
 
 
-@function(samples=[S(t(2, 2))])
-def lu(input: Tensor, pivot: bool = True, get_infos: bool = False):
+@function(
+    samples=[S(t(2, 2))],
+    lacks="lu_cpu ints bool float16",
+)
+def lu(input: Tensor, pivot: bool = True, get_infos: Flag = False):
     """L and U in one matrix and the exchanges of rows; with `get_infos` an info too."""
     found = F.lu_factor_raw(input, pivot)
     return found if get_infos else found[:2]
@@ -498,6 +510,7 @@ def require_pivots(name, LU, pivots):
     errors=[Bad("E308", t(3))],
     phrase="triangular parts of what the factors get, between their inverses",
     saves="results",
+    lacks="lu_cpu ints bool float16",
 )
 def linalg_lu(A: Tensor, *, pivot: bool = True):
     """P, L and U with `A = P @ L @ U`: a permutation, a unit lower and an upper triangle."""
@@ -517,6 +530,7 @@ def linalg_lu(A: Tensor, *, pivot: bool = True):
     ],
     phrase="the solution of the transposed system for g; the factors what it makes",
     saves="pivots, results",
+    lacks="linalg.lu_solve_cpu float16",
 )
 def linalg_lu_solve(
     LU: Tensor, pivots: Mask, B: Tensor, *, left: bool = True, adjoint: bool = False

@@ -178,6 +178,7 @@ NO_SOLUTION = "the matrix is singular: the diagonal element {} of its LU factor 
     fields=("result", "info"),
     samples=[S(REGULAR, t(2))],
     errors=[Bad("E503", SINGULAR, t(2), check_errors=True)],
+    lacks="lu_cpu float16",
 )
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False):
     """`linalg.solve` with an info instead of an error: 0, or the place of a zero pivot."""

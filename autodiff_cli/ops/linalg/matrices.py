@@ -177,7 +177,13 @@ def _powers(x, n):
     return F.cat((ones, F.cumprod(bases, x.ndim)), x.ndim)
 
 
-@function(name="linalg.vander", samples=[S(t(3)), S(t(2, 2), N=3)], errors=[Bad("E309", t(2), N=1)])
+@function(
+    name="linalg.vander",
+    samples=[S(t(3)), S(t(2, 2), N=3)],
+    errors=[Bad("E309", t(2), N=1)],
+    lacks="float16: linalg.vander supports floating point, complex, and integer tensors, but got "
+    "Half",
+)
 def linalg_vander(x: Tensor, *, N: int | None = None):
     """Powers 0 to `N - 1` of each element, as rows."""
     require_numbers("linalg.vander", x)

@@ -226,6 +226,7 @@ def _(g, out, A, B, rcond, driver):
     ],
     phrase="product rule of the pseudo-inverse and the right side",
     saves="operands, result 0",
+    lacks="float16: This function doesn't handle types other than float and double",
 )
 def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None):
     """The X with the smallest `A X - B`, the squared residuals, A's rank and singular values."""

@@ -106,6 +106,7 @@ def nll_loss(
     properties=NAMED_SLOPE | {"one edge"},
     saves="operands",
     phrase="minus the weight of each class at its target, divided by what the mean divides by",
+    lacks="nll_loss_out_frame ints bool",
 )
 def nll_loss_reduced(
     input: Tensor,

@@ -126,7 +126,7 @@ def _(g, out, difference, beta):
 
 
 def _positive(name, parameter, value, zero):
-    if value < 0 or (value == 0 and not zero):
+    if not value >= 0 or (value == 0 and not zero):
         raise fault("E504 needs-parameter", name, parameter, ">= 0" if zero else "> 0", value)
 
 
@@ -237,7 +237,7 @@ def poisson_nll_loss(
     input: Tensor,
     target: Tensor,
     log_input: bool = True,
-    full: Flag = False,
+    full: bool = False,
     size_average: Flag | None = None,
     eps: float = 1e-8,
     reduce: Flag | None = None,
@@ -359,7 +359,9 @@ def binary_cross_entropy(
         raise fault("E307 binary_cross_entropy-needs-input-target", input, target)
     require_constant("binary_cross_entropy", "weight", weight)
     loss = F.bce(input, target)
-    return reduced(loss if weight is None else loss * weight, reduction)
+    if weight is not None:
+        loss = F.to(loss * weight, input.dtype)
+    return reduced(loss, reduction)
 
 
 @composite(
@@ -423,4 +425,7 @@ def binary_cross_entropy_with_logits(
             name="binary_cross_entropy_with_logits",
             x=target,
         )
-    return reduced(loss if weight is None else loss * weight, reduction)
+    loss = loss if weight is None else loss * weight
+    return reduced(
+        F.to(loss, target.dtype), reduction
+    )  # PyTorch computes it in place of 1 - target

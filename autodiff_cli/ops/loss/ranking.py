@@ -5,8 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import fault
-from ...graph.declare import Any, Flag, Function, Tensor, Word, composite, function, pointwise
-from ...graph.dtypes import INT64
+from ...graph.declare import (
+    Any,
+    Flag,
+    Function,
+    Scalar,
+    Tensor,
+    Word,
+    composite,
+    function,
+    pointwise,
+)
+from ...graph.dtypes import INT64, is_float
 from ...graph.op import cast, constant, known, value_of
 from ...graph.params import node_of
 from ...graph.registry import F
@@ -54,8 +64,9 @@ def hinge_embedding_loss(
     input: Tensor, target: Tensor, margin: float = 1.0, reduction: Word = "mean"
 ):
     """`input` where target is 1, `max(0, margin - input)` where it is -1."""
-    apart = F.where(F.ne(target, 1), F.clamp_min(margin - input, 0), 0.0)
-    together = F.where(F.ne(target, -1), input, 0.0)
+    zero: Any = 0.0 if is_float(input.dtype) else 0
+    apart = F.where(F.ne(target, 1), F.to(F.clamp_min(margin - input, 0), input.dtype), zero)
+    together = F.where(F.ne(target, -1), input, zero)
     return reduced(apart + together, reduction)
 
 
@@ -116,7 +127,7 @@ def triplet_margin_loss(
     margin: float = 1.0,
     p: float = 2,
     eps: float = 1e-6,
-    swap: Flag = False,
+    swap: bool = False,
     reduction: Word = "mean",
 ):
     """By how much `positive` is not closer to `anchor` than `negative` by `margin`."""
@@ -179,7 +190,7 @@ def soft_margin_loss(input: Tensor, target: Tensor, reduction: Word = "mean"):
     """`log(1 + exp(-target * input))`, for targets 1 and -1."""
     require_constant("soft_margin_loss", "target", target)
     require_float("soft_margin_loss", input, "RuntimeError")
-    loss = F.soft_margin(input * target)
+    loss = F.to(F.soft_margin(input * target), input.dtype)
     return reduced(loss, reduction)
 
 
@@ -213,7 +224,7 @@ def _rows(name, input, target):
     """Scores as (N, C); E308 when they are not."""
     if len(input.shape) > 2 or (input.shape and input.shape[-1] == 0):
         raise fault("E308 needs-scores-shape-2", name, input)
-    if target.dtype.kind not in "iu" and target.numel:
+    if target.dtype != INT64 and target.numel:
         raise fault("E307 needs-targets-integers", name, target)
     return F.reshape(F.once(input), (-1, input.shape[-1] if input.shape else 1))
 
@@ -267,11 +278,12 @@ def _(g, out, *args):
     no_forward="multi_margin_loss",
     phrase="the classes inside of the margin, against that of the target",
     saves="operands",
+    lacks="multi_margin_loss_cpu_kernel float16",
 )
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,
-    p: int = 1,
+    p: Scalar = 1,
     margin: float = 1.0,
     weight: Tensor | None = None,
     reduction: Word = "mean",
@@ -286,6 +298,8 @@ def multi_margin_loss(
         raise fault("E308 multi_margin_loss-scores-shape-needs", input, rows, target)
     if weight is not None and weight.shape != (classes,):
         raise fault("E308 multi_margin_loss-needs-weight-shape", classes, weight)
+    if weight is not None and weight.dtype != input.dtype:
+        raise fault("E307 needs-weight-dtype", "multi_margin_loss", input, weight)
     require_float("multi_margin_loss", input)
     _in_range("multi_margin_loss", target, classes, 0)
     at = F.reshape(cast(target, INT64), (-1, 1))
@@ -315,6 +329,7 @@ def multi_margin_loss(
     no_forward="multilabel_margin_loss_forward",
     phrase="the classes inside of the margin, against those of the targets",
     saves="operands",
+    lacks="multilabel_margin_loss_forward_out_frame float16",
 )
 def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: Word = "mean"):
     """Margins between the scores of a row's target classes and all others; a row of targets ends

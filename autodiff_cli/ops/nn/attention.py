@@ -9,6 +9,7 @@ import numpy as np
 
 from ...errors import fault
 from ...graph.declare import Flag, Tensor, composite, function
+from ...graph.dtypes import BOOL, FLOAT32
 from ...graph.op import constant
 from ...graph.registry import F
 from ...graph.samples import Bad, S, bools, t
@@ -64,7 +65,10 @@ Q = (t(1, 2, 2, 3), t(1, 2, 3, 3), t(1, 2, 3, 3))
         S(t(2, 3), t(4, 3), t(4, 2)),
         S(t(1, 4, 2, 2), t(1, 2, 2, 2), t(1, 2, 2, 2), enable_gqa=True, **ONCE),
     ],
-    errors=[Bad("E308", t(2, 3), t(4, 2), t(4, 3))],
+    errors=[
+        Bad("E308", t(2, 3), t(4, 2), t(4, 3)),
+        Bad("E307", t(2, 3), t(4, 3), t(4, 3), t(2, 4, dtype="float16")),
+    ],
 )
 def scaled_dot_product_attention(
     query: Tensor,
@@ -90,6 +94,8 @@ def scaled_dot_product_attention(
         )
     if not query.dtype == key.dtype == value.dtype or query.dtype.kind != "f":
         raise fault("E307 scaled_dot_product_attention-needs-query", query, key, value)
+    if attn_mask is not None and attn_mask.dtype not in (BOOL, FLOAT32, query.dtype):
+        raise fault("E307 scaled_dot_product_attention-mask", query, attn_mask)
     if not 0 <= dropout_p <= 1:
         raise fault("E504 dropout_p-between", dropout_p)
     if enable_gqa:
@@ -263,18 +269,18 @@ def multi_head_attention_forward(
     dropout_p: float,
     out_proj_weight: Tensor,
     out_proj_bias: Tensor | None,
-    training: bool = True,
+    training: Flag = True,
     key_padding_mask: Tensor | None = None,
-    need_weights: bool = True,
+    need_weights: Flag = True,
     attn_mask: Tensor | None = None,
-    use_separate_proj_weight: bool = False,
+    use_separate_proj_weight: Flag = False,
     q_proj_weight: Tensor | None = None,
     k_proj_weight: Tensor | None = None,
     v_proj_weight: Tensor | None = None,
     static_k: Tensor | None = None,
     static_v: Tensor | None = None,
-    average_attn_weights: bool = True,
-    is_causal: bool = False,
+    average_attn_weights: Flag = True,
+    is_causal: Flag = False,
 ):
     """Attention of several heads with its projections: the result and the shares (or None)."""
     _check_heads(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)

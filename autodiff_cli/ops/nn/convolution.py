@@ -323,6 +323,7 @@ def _declare(n):
             S(t(2, *spatial), t(2, 1, *kernel), groups=2),
             S(t(1, 1, *spatial), t(1, 1, *kernel), stride=2, padding=1, output_padding=1),
         ],
+        lacks=f"slow_conv_transpose{max(n, 2)}d_out_cpu int32 int16 int8 uint8",
         errors=[
             Bad("E308", t(1, 3, *spatial), t(2, 2, *kernel), words="channels"),
             Bad("E309", t(1, 1, *spatial), t(1, 1, *kernel), output_padding=3),

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...errors import fault
 from ...graph.declare import Size, Tensor, composite, function
+from ...graph.dtypes import FLOAT16, FLOAT32
 from ...graph.op import number
 from ...graph.registry import F
 from ...graph.samples import Bad, S, t
@@ -141,7 +142,9 @@ def _last_dims(op, input, normalized_shape, *parameters):
     name=NN + "layer_norm",
     aliases=["layer_norm"],
     grad_fn="NativeLayerNormBackward0",
-    properties=frozenset({"row-major", "saves its body", "slope has a name", "three edges"}),
+    properties=frozenset(
+        {"row-major", "saves its body", "slope has a name", "three edges", "as its input"}
+    ),
     samples=[
         S(t(2, 3), (3,)),
         S(t(2, 3), (3,), t(3), t(3)),
@@ -175,10 +178,11 @@ def rms_norm(
 ):
     """Root mean square 1 over the last dims, then `weight`."""
     dims = _last_dims("rms_norm", input, normalized_shape, weight)
+    x = F.to(input, FLOAT32) if input.dtype == FLOAT16 else input
     if eps is None:
-        eps = float(np.finfo(input.dtype).eps)
-    scaled = F.mul(input, F.rsqrt(F.add(F.mean(F.mul(input, input), dims, True), eps)))
-    return scaled if weight is None else F.mul(scaled, weight)
+        eps = float(np.finfo(x.dtype).eps)
+    scaled = F.mul(x, F.rsqrt(F.add(F.mean(F.mul(x, x), dims, True), eps)))
+    return F.to(scaled if weight is None else F.mul(scaled, weight), input.dtype)
 
 
 def _channels(op, input):
@@ -191,7 +195,7 @@ def _channels(op, input):
     name=NN + "group_norm",
     aliases=["group_norm"],
     grad_fn="NativeGroupNormBackward0",
-    properties=frozenset({"saves its body", "three edges"}),
+    properties=frozenset({"saves its body", "three edges", "as its input"}),
     samples=[S(t(2, 4), 2), S(t(2, 4, 3), 2, t(4), t(4), 0.5)],
     errors=[Bad("E308", t(2, 3), 2), Bad("E308", t(2, 4), 2, t(3))],
     phrase="as layer_norm, in each group",
@@ -237,7 +241,7 @@ def group_norm(
         ),
     ),
     grad_fn="NativeBatchNormBackward0",
-    properties=frozenset({"saves its body", "slope has a name", "three edges"}),
+    properties=frozenset({"saves its body", "slope has a name", "three edges", "as its input"}),
     samples=[S(t(3, 2), t(2), t(2), None, None, 1e-5)],
     phrase="(g - mean(g) - y * mean(g * y)) / std of each channel, where y is the result",
     saves="input, weight, running_mean, running_var",
@@ -312,7 +316,7 @@ def batch_norm(
         raise fault("E308 batch_norm-training-needs-more", input)
     channels = input.shape[1] if input.ndim > 1 else input.shape[0] if input.shape else 0
     _check_channels("batch_norm", channels, input, running_mean, running_var, weight, bias)
-    if eps <= 0 and training:
+    if eps < 0 or (eps == 0 and training):
         raise fault("E504 batch_norm-needs-eps", eps)
     if not input.numel:  # as PyTorch, by the first channel
         out = input if weight is None else F.mul(input, F.select(weight, 0, 0))
@@ -369,6 +373,7 @@ def instance_norm(
     name=NN + "local_response_norm",
     samples=[S(t(1, 3, 2), 2), S(t(1, 4, 2, 2), 3, 0.1, 0.5, 2.0)],
     errors=[Bad("E308", t(2, 3), 2)],
+    lacks="avg_pool2d ints bool",
 )
 def local_response_norm(
     input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0

@@ -272,6 +272,8 @@ def _declare_max_pool(n):
             ceil_mode: bool = False,
             return_indices: Flag = bool(suffix),
         ):
+            if n == 1 and not (return_indices or suffix):
+                require_float(plain, input)
             rules = _window_rules(
                 plain, "max", input, n, kernel_size, stride, padding, dilation, ceil_mode
             )
@@ -408,6 +410,7 @@ def _declare_avg_pool(n):
         ],
         errors=[Bad("E308", t(2), 2), *[Bad("E309", t(1, 5), 2, padding=2)][: n == 1]],
         more=(Param("divisor_override", "int | None", None, False),) if n > 1 else (),
+        lacks="avg_pool3d_out_frame float16" if n == 3 else "",
     )
     def pool(
         input: Tensor,

@@ -23,7 +23,7 @@ from ...graph.declare import (
     movement,
     opaque,
 )
-from ...graph.dtypes import INT64, UINT8, is_float
+from ...graph.dtypes import INT64, UINT8
 from ...graph.op import cast, constant
 from ...graph.registry import F
 from ...graph.samples import Bad, S, t
@@ -198,7 +198,7 @@ def interpolate(
             input,
             "ValueError" if isinstance(size or scale_factor, tuple) else "NotImplementedError",
         )
-    if not is_float(input.dtype) and input.dtype != UINT8:
+    if input.dtype != UINT8 or mode in ("linear", "trilinear"):
         require_float("interpolate", input)
     recompute = bool(recompute_scale_factor) or (mode == "area" and scale_factor is not None)
     sizes, scales = _sizes_and_scales(input, size, scale_factor, recompute)
@@ -390,6 +390,7 @@ def _cubic_sample(input, places, padding_mode, align):
     no_forward="grid_sampler_2d",
     phrase="each corner gets its share of the interpolation, the grid the slope between them",
     saves="operands",
+    lacks="grid_sampler_2d_cpu_kernel_impl ints bool",
 )
 def grid_sampler(input: Tensor, grid: Tensor, mode: Word, padding_mode: Word, align_corners: bool):
     """`input` at the places of `grid`."""

@@ -13,6 +13,7 @@ from ...errors import fail, fault
 from ...graph.declare import Dim, Flag, Scalar, Tensor, composite, function, pointwise
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
+from ..kernels.indices import check_number
 from ..kernels.rules import NAMED_SLOPE, flat, refuse_bools, require_float
 
 ALL = (S(t(2, 3)), S(t()))
@@ -214,11 +215,13 @@ def prelu(input: Tensor, weight: Tensor):
     kink=lambda input, threshold, *rest: F.abs(input - threshold),
     properties=NAMED_SLOPE | {"clamps"},
     phrase="passes where the input is above the threshold",
+    lacks="threshold_cpu bool",
 )
 def threshold(input: Tensor, threshold: float, value: float, inplace: Flag = False):
     """`input` above `threshold`, `value` elsewhere."""
     if input.dtype.kind != "f":
-        refuse_bools("threshold", input)
+        for number in (threshold, value):
+            check_number(number, input.dtype)
         threshold, value = int(threshold), int(value)
     return F.where(F.le(input, threshold), value, input)
 

@@ -221,7 +221,6 @@ def _integer_power(input, exponent):
 
 
 def _check_power(input, exponent):
-    refuse_bools("pow", input, exponent)
     whole = exponent.dtype.kind == "i" and input.dtype.kind in "iub"
     if whole and exponent.weak and not input.weak and value_of(exponent).item() < 0:
         raise fault("E504 integers-negative-integer-powers")
@@ -234,6 +233,7 @@ def _check_power(input, exponent):
         "PowBackward0" if exponent.weak else "PowBackward2" if input.weak else "PowBackward1"
     ),
     check=_check_power,
+    lacks="pow bool",
     samples=[
         S(t(2, 3, low=0.3), t(3)),
         S(t(2, low=0.3), t()),
@@ -318,11 +318,11 @@ def _same_kind(name, first, *others):
     inplace=True,
     samples=[S(t(2, 3), t(3), t(2, 1)), S(t(2), t(2), t(2), value=0.5)],
     phrase="the sum passes on; product rule times value",
+    lacks="addcmul_cpu_out bool",
     properties=frozenset({"broadcasts"}),
 )
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1):
     """`input + value * tensor1 * tensor2`."""
-    refuse_bools("addcmul", input, tensor1, tensor2)
     if not any(is_float(x.dtype) for x in (input, tensor1, tensor2)):
         value = int(value)
     scaled = tensor1 if value == 1 else tensor1 * value

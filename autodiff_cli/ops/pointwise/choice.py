@@ -207,6 +207,7 @@ def _to_a_bound(input, low, high):
     numpy="np.clip(input, min, max)",
     aliases=["clip"],
     check=_check_bounds,
+    lacks="clamp_cpu bool",
     grad_fn=lambda input, min, max: (
         f"ClampBackward{1 if any(b is not None and b.weak for b in (min, max)) else 0}"
     ),

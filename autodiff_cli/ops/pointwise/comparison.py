@@ -148,7 +148,10 @@ for _key, _kernel in (
     )
 
 
-def _one_dtype(input, other, *rest):
+def _check_close(input, other, rtol, atol, equal_nan):
+    for parameter, value in (("rtol", rtol), ("atol", atol)):
+        if not value >= 0:
+            raise fault("E504 needs-parameter", "isclose", parameter, ">= 0", value)
     if input.dtype != other.dtype and not other.weak:
         raise fault("E307 isclose-needs-dtype", input, other)
 
@@ -157,7 +160,7 @@ def _one_dtype(input, other, *rest):
     lambda input, other, rtol, atol, equal_nan: np.isclose(input, other, rtol, atol, equal_nan),
     promote=Promote.BOOL,
     inplace=False,
-    check=_one_dtype,
+    check=_check_close,
     errors=[Bad("E307", t(2), ints(2))],
     samples=[
         S(t(3), t(3)),
@@ -200,6 +203,7 @@ def is_nonzero(input: Tensor):
     ),
     method=False,
     shape=lambda elements, *rest: (elements.shape, BOOL),
+    lacks="bool: Unsupported input type encountered for isin(): Bool",
     samples=[S(ints(2, 3), ints(2)), S(ints(4), ints(2), invert=True)],
 )
 def isin(

@@ -9,7 +9,7 @@ from ...graph.declare import Promote, Tensor, composite, function, pointwise, ro
 from ...graph.op import known, value_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
-from ..kernels.rules import no_derivative, refuse_bools
+from ..kernels.rules import no_derivative
 
 APART = (S(t(2, 3), t(3, low=0.5)), S(t(), t(4, low=0.5)), S(t(3), 1.5))
 
@@ -87,15 +87,10 @@ def _without_zeros(other):
         raise fault("E504 integer-division")
 
 
-def _divides(name):
+def _divides(input, other):
     """The check of the operands of a division that may be one of integers."""
-
-    def check(input, other):
-        refuse_bools(name, input, other)
-        if input.dtype.kind in "iub" and other.dtype.kind in "iu" and known(other):
-            _without_zeros(value_of(other))
-
-    return check
+    if input.dtype.kind in "iub" and other.dtype.kind in "iu" and known(other):
+        _without_zeros(value_of(other))
 
 
 def _towards_zero(input, other):
@@ -125,7 +120,8 @@ _rounded = rows(
     quotient_down: Quotient rounded down.
     """,
     public=False,
-    check=_divides("//"),
+    check=_divides,
+    lacks="div_floor_cpu bool",
     grad_fn="DivBackward2",
     kink=_to_jump,
 )
@@ -145,7 +141,8 @@ for _name, _kernel, _mode in (
 
 @pointwise(
     _down,
-    check=_divides("//"),
+    check=_divides,
+    lacks="div_floor_cpu bool",
     grad_fn="NotImplemented",
     vjp=no_derivative("floor_divide"),
     samples=[S(t(2, 3, grad=False), t(3, low=0.5, grad=False)), S(ints(3, low=-5, high=5), 2)],
@@ -166,7 +163,8 @@ def _modulus(kernel):
 
 @pointwise(
     _modulus(np.fmod),
-    check=_divides("fmod"),
+    check=_divides,
+    lacks="fmod_cpu bool",
     grad_fn=lambda input, other: "FmodBackward0" if other.weak else "FmodBackward1",
     samples=[S(t(2, 3), t(3, low=0.5)), S(t(3), 1.5), S(ints(3, low=-5, high=5), 3)],
     kink=_to_jump,
@@ -194,7 +192,8 @@ def _signed_rest(input, other):
 
 @pointwise(
     _modulus(_signed_rest),
-    check=_divides("remainder"),
+    check=_divides,
+    lacks="remainder_cpu bool",
     grad_fn=_remainder_name,
     samples=[S(t(2, 3), t(3, low=0.5)), S(t(3), -1.5), S(ints(3, low=-5, high=5), 3)],
     kink=_to_jump,

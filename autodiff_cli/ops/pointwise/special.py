@@ -197,7 +197,9 @@ for _row in (
         ALL,
     ),
 ):
-    _unary(*_row, kink=F.abs if _row[0] == "special_i0e" else None)
+    _key = _row[0].removeprefix("special_")
+    _lacks = f"{_key}_cpu float16" if _key in ("erfcx", "ndtri", "log_ndtr") else ""
+    _unary(*_row, kink=F.abs if _key == "i0e" else None, lacks=_lacks)
 
 
 def _away_from_zero(x, order0, rest):
@@ -254,6 +256,7 @@ def polygamma_method(input: Tensor, n: int):
     samples=[S(t(2, 3, low=1.2, high=4.0), 2), S(t(3, low=0.5), 1)],
     errors=[Bad("E205", t(2), 0)],
     phrase="upstream times the sum of digammas",
+    lacks="bool: The input tensor may not be a boolean tensor.",
 )
 def mvlgamma(input: Tensor, p: int):
     """Logarithm of the multivariate gamma function of dimension `p`."""
@@ -344,8 +347,8 @@ _unary("special_entr", _entropy, lambda g, out, x: g * (-F.log(x) - 1), POSITIVE
 
 
 def _log_odds(x, eps):
-    if eps is not None:
-        x = np.clip(x, eps, 1 - eps)
+    if eps is not None and not eps < 0:
+        x = np.where(x < eps, eps, np.where(x > 1 - eps, 1 - eps, x))
     return np.log(x / (1 - x)).astype(x.dtype)
 
 
@@ -358,9 +361,10 @@ def logit(input: Tensor, eps: float | None = None):
 
 @logit.vjp
 def _(g, out, input, eps):
-    low = 0.0 if eps is None else eps
-    inside = F.logical_and(F.ge(input, low), F.le(input, 1 - low))
-    return F.where(inside, g / (input * (1 - input)), math.nan if eps is None else 0.0)
+    free = eps is None or eps < 0
+    low = 0.0 if free else eps
+    outside = F.logical_or(F.lt(input, low), F.gt(input, 1 - low))
+    return F.where(outside, math.nan if free else 0.0, g / (input * (1 - input)))
 
 
 # -- two operands ----------------------------------------------------------------------------------
@@ -390,6 +394,7 @@ GAMMA_SAMPLES = (S(t(2, 3, low=0.5, grad=False), t(3, low=0.2)),)
     aliases=["special.gammainc"],
     samples=GAMMA_SAMPLES,
     vjp=_gamma_slope(1, "igamma"),
+    lacks="igamma_cpu ints bool",
     no_forward="igamma",
 )
 def igamma(input: Tensor, other: Tensor):
@@ -402,6 +407,7 @@ def igamma(input: Tensor, other: Tensor):
     aliases=["special.gammaincc"],
     samples=GAMMA_SAMPLES,
     vjp=_gamma_slope(-1, "igammac"),
+    lacks="igammac_cpu ints bool",
     no_forward="igammac",
 )
 def igammac(input: Tensor, other: Tensor):
@@ -415,6 +421,7 @@ def igammac(input: Tensor, other: Tensor):
     inplace=False,
     grad_fn=_overload_name("SpecialZeta"),
     no_forward="special_zeta",
+    lacks="zeta_cpu float16",
     samples=[S(2.5, t(3, low=0.5)), S(t(2, low=1.5, grad=False), t(2, low=0.5))],
 )
 def special_zeta(input: Tensor, other: Tensor):
@@ -444,7 +451,8 @@ for _name, _kernel in (
     ("spherical_bessel_j0", lambda x: np.where(np.isinf(x), 0, np.sinc(x / np.pi))),
     ("airy_ai", lambda x: _airy(x)),
 ):
-    _unary(f"special_{_name}", _kernel, None, [S(t(3, low=0.2, grad=False))])
+    _samples, _lacks = [S(t(3, low=0.2, grad=False))], f"{_name}_cpu float16"
+    _unary(f"special_{_name}", _kernel, None, _samples, lacks=_lacks)
 
 
 def _airy(x):
@@ -488,7 +496,8 @@ def _polynomial(name, find):
         return np.where(order <= 0, order == 0, out).astype(x.dtype)  # degree 0 is 1, of NaN too
 
     samples = [S(t(3, low=0.1, high=0.9, grad=False), 3), S(t(3, grad=False), ints(3))]
-    _by_degree(f"special_{name}", evaluate, None, samples, name=f"special.{name}")
+    options = {"name": f"special.{name}", "lacks": f"{name}_cpu float16"}
+    _by_degree(f"special_{name}", evaluate, None, samples, **options)
 
 
 def _half_order(special, n, x, sign):

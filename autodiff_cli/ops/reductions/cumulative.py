@@ -10,7 +10,7 @@ from ...graph.dtypes import BOOL, FLOAT32, FLOAT64, INT64
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.shapes import reduced_shape
-from ..kernels.rules import require_float, shifted, without_zeros
+from ..kernels.rules import refuse_bools, require_float, shifted, without_zeros
 
 TIES = t(4, values=[1.0, 2.0, 2.0, 1.0])
 ALONG = (S(t(2, 3), 1), S(t(4), 0), S(t(), 0))
@@ -53,6 +53,7 @@ def _running(ufunc):
     vjp=lambda g, out, input, dim, dtype: (
         F.flip(F.cumsum(F.flip(g, (dim,)), dim), (dim,)) if input.shape else g,
     ),
+    lacks="cumsum_out_cpu bool",
 )
 def cumsum(input: Tensor, dim: Dim, *, dtype: Dtype | None = None):
     """Running sums along `dim`."""
@@ -101,6 +102,7 @@ def backwards(decay, g, dim):
     samples=[*ALONG, S(t(4, values=[2.0, 0.0, 3.0, 0.0]), 0)],
     phrase="products of the others, summed from each place to the end",
     saves="operands, results",
+    lacks="cumprod_out_cpu bool",
 )
 def cumprod(input: Tensor, dim: Dim, *, dtype: Dtype | None = None):
     """Running products along `dim`; slopes are right at zeros, too."""
@@ -286,6 +288,8 @@ def _pairs(y, x, dx, dim, name):
     """Sums of neighbours, times their distance when sample points are given."""
     if not y.shape:
         raise fault("E308 needs-least-dim", name)
+    for part in (y,) if x is None else (y, x):
+        refuse_bools(name, part)
     if x is not None and dx is not None:
         raise fault("E205 takes-or-not-both", name)
     later, earlier = _neighbours(y, dim)
@@ -293,7 +297,12 @@ def _pairs(y, x, dx, dim, name):
     return both if x is None else F.mul(_steps(y, x, dim), both)
 
 
-@function(aliases=["trapz"], method=False, samples=AREAS, errors=[Bad("E308", t(3), t(4))])
+@function(
+    aliases=["trapz"],
+    method=False,
+    samples=AREAS,
+    errors=[Bad("E308", t(3), t(4))],
+)
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Scalar | None = None, dim: Dim = -1):
     """Area under `y` by the trapezoid rule, with sample points `x` or their distance `dx`."""
     if y.shape and not y.shape[dim]:
@@ -305,7 +314,12 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Scalar | None = None, d
     return F.mul_by(F.sub(F.sum(y, (dim,)), F.mul_by(ends, 0.5)), 1.0 if dx is None else dx)
 
 
-@function(like=trapezoid, method=False, samples=AREAS, errors=trapezoid.errors)
+@function(
+    like=trapezoid,
+    method=False,
+    samples=AREAS,
+    errors=trapezoid.errors,
+)
 def cumulative_trapezoid(y, x, dx, dim):
     """Running area under `y` by the trapezoid rule."""
     pairs = _pairs(y, x, dx, dim, "cumulative_trapezoid")

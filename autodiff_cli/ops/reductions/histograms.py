@@ -124,6 +124,7 @@ def _given_shape(input, bins, weight, density):
     fields=("hist", "bin_edges"),
     samples=[S(t(6, grad=False), 3), S(t(4, grad=False), 2, range=(-1.0, 1.0), density=True)],
     errors=[Bad("E309", t(3), 0), Bad("E504", t(3), 2, range=(1.0, 0.0))],
+    lacks="histogramdd float16",
 )
 def histogram(
     input: Tensor,

@@ -75,6 +75,7 @@ VECTORS = [
     kink=lambda x, ord, dim, *rest: F.vector_norm(x, 2, dim),
     phrase="upstream times x / norm for the Euclidean norm, sign(x) * (|x| / norm)**(p - 1) else",
     saves="operands, results",
+    lacks="ints bool: linalg.vector_norm: dtype should be floating point or complex, but got {0}",
 )
 def vector_norm(
     x: Tensor,
@@ -86,6 +87,8 @@ def vector_norm(
 ):
     """Norm of order `ord` over `dim`, or over everything; the slope at 0 is 0."""
     require_float("vector_norm", x, "RuntimeError")
+    if dtype is not None and dtype.itemsize < x.dtype.itemsize:
+        raise fault("E307 vector_norm-narrower", x, dtype)
     if (ord < 0 or ord == inf) and not reduced_count(x.shape, dim):
         raise fault("E308 norm-order-no-elements", ord, x)
     return _norm_body(x if dtype is None else cast(x, dtype), float(ord), dim, keepdim)
@@ -183,6 +186,8 @@ def pairwise_distance(
 )
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8):
     """Cosines of the angles between vectors along `dim`; norms below `eps` count as `eps`."""
+    if not eps >= 0:
+        raise fault("E504 needs-parameter", "cosine_similarity", "eps", ">= 0", eps)
     shape = broadcast_shapes(x1.shape, x2.shape)
     x1, x2 = F.expand(x1, shape), F.expand(x2, shape)
     require_float("cosine_similarity", x1, "RuntimeError")
@@ -228,7 +233,7 @@ def renorm(input: Tensor, p: Scalar, dim: Dim, maxnorm: Scalar):
     """Slices along `dim` with a norm above `maxnorm` are scaled down to it."""
     if input.ndim < 2:
         raise fault("E308 renorm-needs-least-dims", input)
-    if p <= 0 or maxnorm < 0:
+    if p <= 0 or not maxnorm >= 0:
         raise fault("E504 renorm-order-maxnorm", p, maxnorm)
     others = tuple(d for d in range(input.ndim) if d != dim)
     size = F.vector_norm(input, p, others, True)
@@ -322,6 +327,7 @@ def _by_product(x1, x2, p, mode):
     samples=[S(t(3, 2), t(2, 2)), S(t(2, 3, 2), t(2, 2), 1.0), S(t(2, 2), t(3, 2), inf)],
     method=False,
     errors=[Bad("E308", t(2, 3), t(2, 2)), Bad("E308", t(3), t(3))],
+    lacks="cdist float16",
 )
 def cdist(
     x1: Tensor,
@@ -334,7 +340,7 @@ def cdist(
         raise fault("E308 cdist-x-x", x1, x2)
     require_same_dtype("cdist", x1, x2)
     require_float("cdist", x1, "RuntimeError")
-    if p < 0:
+    if not p >= 0:
         raise fail("E504", f"`cdist` of order {p}", help="the order must not be negative")
     batch = broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     x1, x2 = (
@@ -354,12 +360,13 @@ def cdist(
     no_forward="_pdist_forward",
     phrase="upstream times (x - y) / distance of each pair, for p=2",
     saves="operands, results",
+    lacks="pdist float16",
 )
 def pdist(input: Tensor, p: float = 2.0):
     """Distances of order `p` between all pairs of rows: the upper triangle of `cdist`, in rows."""
     if input.ndim != 2:
         raise fault("E308 pdist-takes-dims", input)
-    if p < 0:
+    if not p >= 0:
         raise fail("E504", f"`pdist` of order {p}", help="the order must not be negative")
     require_float("pdist", input, "RuntimeError")
     first, second = np.triu_indices(input.shape[0], 1)

@@ -56,10 +56,10 @@ def _declare_median(name, skip_nan, text):
         grad_fn=f"{kind}Backward0",
         vjp=shared_by_equal,
         properties=frozenset({"selects"}),
+        lacks="median_cpu bool",
         samples=[S(t(5)), S(t(2, 2)), S(t()), S(EQUAL, order=0, because="the slope jumps at ties")],
     )
     def full(input: Tensor):
-        refuse_bools(name, input)
         if not input.numel:
             return number(float("nan"), input.dtype)
         flat = F.reshape(input, (-1,))
@@ -72,11 +72,11 @@ def _declare_median(name, skip_nan, text):
         grad_fn=f"{kind}Backward1",
         fields=("values", "indices"),
         saves="result 1",
+        lacks="median_out bool",
         samples=[S(t(2, 5), 1), S(t(2, 3), 0, True), S(t(), 0)],
         errors=[Bad("E308", t(2, 0), 1)],
     )
     def along(input: Tensor, dim: Dim, keepdim: bool = False):
-        refuse_bools(name, input)
         _require_elements(name, input, dim)
         return picked(input, dim, _middle(input, dim, skip_nan), keepdim)
 
@@ -274,7 +274,11 @@ QUANTILES = [
 BAD_QUANTILES = [Bad("E504", t(3), 1.5), Bad("E205", t(3), 0.5, interpolation="cubic")]
 
 
-@function(samples=QUANTILES, errors=BAD_QUANTILES)
+@function(
+    samples=QUANTILES,
+    errors=BAD_QUANTILES,
+    lacks="float16: quantile() input tensor must be either float or double dtype",
+)
 def quantile(
     input: Tensor,
     q: Tensor,
@@ -287,7 +291,12 @@ def quantile(
     return _quantile("quantile", False, input, q, dim, keepdim, interpolation)
 
 
-@function(like=quantile, samples=QUANTILES, errors=BAD_QUANTILES)
+@function(
+    like=quantile,
+    samples=QUANTILES,
+    errors=BAD_QUANTILES,
+    lacks="float16: quantile() input tensor must be either float or double dtype",
+)
 def nanquantile(input, q, dim, keepdim, interpolation):
     """Quantiles `q` (0 to 1) over `dim`, or over everything, of the elements that are not nan."""
     return _quantile("nanquantile", True, input, q, dim, keepdim, interpolation)

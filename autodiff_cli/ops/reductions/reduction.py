@@ -133,7 +133,13 @@ def nansum(
     return F.sum(kept, dim, keepdim, dtype=dtype)
 
 
-@function(like=nansum, samples=nansum.samples, errors=[Bad("E307", ints(3))])
+@function(
+    like=nansum,
+    samples=nansum.samples,
+    errors=[Bad("E307", ints(3))],
+    lacks="ints bool: nanmean(): could not infer output dtype. Optional dtype must be either a "
+    "floating point or complex dtype. Got: {0}",
+)
 def nanmean(input, dim, keepdim, dtype):
     """Mean of the elements that are not nan."""
     require_float("nanmean", input, "RuntimeError")
@@ -285,7 +291,8 @@ def _declare_extreme(name, extreme, place, pairwise, superlative, comparative):
     )
     def along(input: Tensor, dim: StaticDim, keepdim: bool = False):
         require_elements(name, input, (dim,))
-        return picked(input, dim, getattr(F, place)(input, dim, True), keepdim)
+        counted = F.to(input, UINT8) if input.dtype == BOOL else input
+        return picked(input, dim, getattr(F, place)(counted, dim, True), keepdim)
 
     along.doc = (
         f"{superlative} elements along `dim` and where they are; the slope goes to the picked ones."
@@ -331,6 +338,7 @@ def _declare_place(kernel, word):
         jax=lambda input, dim, keepdim: None if input.shape else "np.zeros((), int)",
         samples=[S(t(2, 3)), S(t(2, 3), 1), S(TIES, 1, True)],
         errors=EMPTY,
+        lacks=f"bool: {name}(): does not support bool input",
     )
     def place(input: Tensor, dim: Dim | None = None, keepdim: bool = False):
         pass

@@ -162,6 +162,8 @@ def _cov_weights(x, fweights, aweights):
     if fweights is not None and is_float(fweights.dtype):
         raise fault("E307 cov-fweights-count-observations", fweights)
     if aweights is not None:
+        if not is_float(aweights.dtype):
+            raise fault("E307 cov-aweights-floats", aweights)
         return F.mul(fweights, aweights) if fweights is not None else aweights
     return fweights
 

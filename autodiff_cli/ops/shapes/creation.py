@@ -251,6 +251,7 @@ def number_range(start: Scalar, end: Scalar, step: Scalar, dtype: Dtype):
     method=False,
     samples=[S(5), S(1, 4), S(0.0, 1.0, 0.25), S(5, 0, -2)],
     errors=[Bad("E205", 0, 5, 0), Bad("E205", 0, 5, -1)],
+    lacks="arange_cpu bool",
 )
 def arange(
     start: Scalar | None = None,
@@ -304,13 +305,18 @@ def spaced(start: Scalar, end: Scalar, steps: int, dtype: Dtype):
     method=False,
     samples=[S(0.0, 1.0, 5), S(0, 5, 3), S(1, 2, steps=1)],
     errors=[Bad("E309", 0, 1, -1)],
+    lacks="linspace_cpu bool",
 )
 def linspace(start: Scalar, end: Scalar, steps: int, *, dtype: Dtype | None = None):
     """`steps` numbers from `start` to `end`, both included, at equal distances."""
     return F.spaced(start, end, steps, dtype or STATE.default_dtype)
 
 
-@creation(method=False, samples=[S(0.0, 1.0, 3), S(0, 3, 4, 2.0)])
+@creation(
+    method=False,
+    samples=[S(0.0, 1.0, 3), S(0, 3, 4, 2.0)],
+    lacks="logspace_cpu bool",
+)
 def logspace(
     start: Scalar, end: Scalar, steps: int, base: float = 10.0, *, dtype: Dtype | None = None
 ):
@@ -374,7 +380,10 @@ def _declare_indices(side, kernel, count):
     far = 5 if side == "upper" else -5
 
     @creation(
-        key=name, method=False, samples=[S(3, 3), S(2, 4, 1), S(4, 2, -2), S(3, 3, offset=far)]
+        key=name,
+        method=False,
+        samples=[S(3, 3), S(2, 4, 1), S(4, 2, -2), S(3, 3, offset=far)],
+        lacks=f"{name} float16 float32 float64 bool",
     )
     def public(row: int, col: int, offset: int = 0, *, dtype: Dtype = INT64):
         return getattr(F, rule)(row, col, offset, dtype)
@@ -414,7 +423,8 @@ def _window(name, shape, doc):
         )
 
     window.__doc__ = doc
-    creation(key=name, method=False, samples=[S(5), S(4, False)])(window)
+    lacks = f"ints bool: {name} expects floating point dtypes"
+    creation(key=name, method=False, samples=[S(5), S(4, False)], lacks=lacks)(window)
 
 
 _window("hann_window", _cosines(0.5, -0.5), "Hann window.")

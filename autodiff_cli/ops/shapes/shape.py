@@ -114,7 +114,7 @@ def _sum_to(x, size, note=None):
     if dims:
         total = small_sum(x, dims, note)
         x = noted(note, np.add.reduce, x, dims, None) if total is None else total
-    return x.reshape(size)
+    return (x if x.dtype.kind == "f" else x.astype(np.int64)).reshape(size)
 
 
 def _sum_to_shape(input, size):
@@ -122,7 +122,7 @@ def _sum_to_shape(input, size):
     lead = len(shape) - len(size)
     if lead < 0 or any(s not in (1, shape[i + lead]) for i, s in enumerate(size)):
         raise fault("E302 shape-cannot-summed-size", shape, size)
-    return size, INT64 if input.dtype.kind == "b" else input.dtype
+    return size, input.dtype if input.dtype.kind == "f" else INT64
 
 
 def _sum_to_text(input, size):

@@ -489,6 +489,7 @@ def as_strided_backward(
         S(t(3), spacing=(t(3, values=[0.0, 1.0, 3.0], grad=False),)),
     ],
     errors=[Bad("E303", t(1)), Bad("E205", t(4), edge_order=3)],
+    lacks="uint8: torch.gradient does not support uint8 input.",
 )
 def gradient(input: Tensor, *, spacing: Any = 1, dim: Ints | None = None, edge_order: int = 1):
     """Estimated slopes along dims: central differences, one-sided at the ends."""
