@@ -20,10 +20,6 @@ ESCAPED = re.compile(r"(\[[^]]*\])|\\(.)")  # a sign that means itself, outside 
 class Missing(Exception):
     """A path on the command line that does not exist."""
 
-    def __init__(self, path: str):
-        super().__init__(path)
-        self.path = path
-
 
 def collect(paths: Iterable[str]) -> list[str]:
     """The files to check; `Missing` for a path that is not there."""

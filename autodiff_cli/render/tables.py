@@ -314,7 +314,7 @@ class Page:
             table.add_row(*(cells if self.look.unicode else map(_in_ascii, cells)))
         # Rendered apart from the console, because rich fills every line with spaces to the end.
         with self.console.capture() as captured:
-            self.console.print(Padding(table, (0, 0, 0, 1), expand=False), crop=False)
+            self.console.print(Padding.indent(table, 1), crop=False)
         for line in captured.get().rstrip("\n").split("\n"):
             self.console.file.write(_trimmed(line) + "\n")
 

@@ -115,6 +115,7 @@ def test_the_name_of_a_class() -> None:
         ("json.dumps([1], indent=200)", "E203"),
         ("re.findall('(?=(.*))', 'a' * 100_000)", "E505"),
         ("re.sub('', 'x' * 10_000, 'b' * 100_000)", "E505"),
+        ("re.sub('', 'x' * 900, 'b' * 100_000)", "E505"),  # too long before anything else is
         ("re.sub('(' * 100_000, 'x', 'b')", "E505"),
         ("json.loads('[' * 100_000)", "E505"),
         ("torch.func.jacfwd(lambda a: a * 2, randomness='different')(torch.ones(2))", "E203"),

@@ -102,7 +102,9 @@ def drawn(n: int, seed: int, prelude: float, only: str) -> list[dict[str, Any]]:
         _, walk = walked(text_of(name))
         for site in walk.sites:
             library = name.endswith(".expr")
-            if (library and site.early and "." not in site.owner) or not re.search(only, name):
+            if (library and site.early and "." not in site.owner) or not re.search(
+                only, f"{name}:{site.line}"
+            ):
                 continue
             assert site.blocks is not None and site.around is not None
             own = {

@@ -42,6 +42,10 @@ class Problem:
         return found
 
 
+# What a step leaves to the next one, beside counts and coefficients of the recursion.
+KEPT = ("d", "t", "old_dirs", "old_stps", "ro", "H_diag", "prev_flat_grad", "prev_loss")
+
+
 def run(
     problem: Problem, loss: float, flat_grad: Array, state: dict[str, Any], o: dict[str, Any]
 ) -> None:
@@ -52,18 +56,23 @@ def run(
     optimal = abs(flat_grad).max(initial=0) <= o["tolerance_grad"]
     if optimal:
         return
+    known = {name: state.get(name) for name in KEPT}
     iteration = 0
     while iteration < o["max_iter"]:
         iteration += 1
         state["n_iter"] += 1
-        d = _direction(flat_grad, state, o["history_size"])
-        state["prev_flat_grad"] = flat_grad
+        if state["n_iter"] == 1:
+            d = -flat_grad
+            known.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
+        else:
+            al = state.setdefault("al", [None] * o["history_size"])
+            d = _direction(flat_grad, known, al)
         previous_loss = loss
         t: Any = o["lr"]
         if state["n_iter"] == 1:
             t = min(1.0, 1.0 / abs(flat_grad).sum()) * t
         slope = flat_grad.dot(d)
-        state["d"], state["t"] = d, t
+        known.update(d=d, t=t, prev_flat_grad=flat_grad, prev_loss=loss)
         if slope > -o["tolerance_change"]:
             break
         used = 0
@@ -71,7 +80,7 @@ def run(
             x = problem.position()
             left = o["max_eval"] - evaluations
             loss, flat_grad, t, used = strong_wolfe(problem, x, t, d, loss, flat_grad, slope, left)
-            state["t"] = t
+            known["t"] = t
             problem.advance(t, d)
             optimal = abs(flat_grad).max() <= o["tolerance_grad"]
         else:
@@ -90,32 +99,29 @@ def run(
             or abs(loss - previous_loss) < o["tolerance_change"]
         ):
             break
+    state.update(known)
 
 
-def _direction(flat_grad: Array, state: dict[str, Any], history: int) -> Array:
-    """The two-loop recursion over the changes remembered in `state`."""
-    if state["n_iter"] == 1:
-        state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
-        return -flat_grad
-    y = flat_grad - state["prev_flat_grad"]
-    s = state["d"] * state["t"]
-    dirs, stps, ro = state["old_dirs"], state["old_stps"], state["ro"]
+def _direction(flat_grad: Array, known: dict[str, Any], al: list[Any]) -> Array:
+    """The two-loop recursion over the changes that are known, as many as `al` has places for."""
+    y = flat_grad - known["prev_flat_grad"]
+    s = known["d"] * known["t"]
+    dirs, stps, ro = known["old_dirs"], known["old_stps"], known["ro"]
     ys = y.dot(s)
     if ys > 1e-10:
-        if len(dirs) == history:
+        if len(dirs) == len(al):
             dirs.pop(0)
             stps.pop(0)
             ro.pop(0)
         dirs.append(y)
         stps.append(s)
         ro.append(1.0 / ys)
-        state["H_diag"] = ys / y.dot(y)
+        known["H_diag"] = ys / y.dot(y)
     q = -flat_grad
-    al = [0.0] * len(dirs)
     for i in range(len(dirs) - 1, -1, -1):
         al[i] = stps[i].dot(q) * ro[i]
         q = _moved(q, dirs[i], -al[i])
-    r = q * state["H_diag"]
+    r = q * known["H_diag"]
     for i in range(len(dirs)):
         r = _moved(r, stps[i], al[i] - dirs[i].dot(r) * ro[i])
     return r

@@ -153,7 +153,7 @@ class Checker:
         try:
             files = collect(self.paths)
         except Missing as missing:
-            path = missing.path
+            path = missing.args[0]
             message = f"cannot read `{path}`: no such file or directory"
             return self._refuse(message, *meant_file(path))
         if values["against"]:

@@ -298,9 +298,27 @@ def _lbfgs_step(self: Object, closure: Any = None) -> Any:
     first = _number(loss)
     options = {k: real(v) for k, v in group.items()}
     problem = lbfgs.Problem(parameters.evaluate, parameters.position, parameters.move_to)
+    arrays = {name: _numbers(value) for name, value in state.items()}
     with np.errstate(all="ignore"):
-        lbfgs.run(problem, first, parameters.gradient(), state, options)
+        lbfgs.run(problem, first, parameters.gradient(), arrays, options)
+    state.update((name, _tensors(value)) for name, value in arrays.items())
     return loss
+
+
+def _numbers(value: Any) -> Any:
+    """A state as L-BFGS computes with it."""
+    if isinstance(value, list):
+        return list(map(_numbers, value))
+    return value_of(value.node)[()] if isinstance(value, Tensor) else value
+
+
+def _tensors(value: Any) -> Any:
+    """A state as programs see it."""
+    if isinstance(value, list):
+        return list(map(_tensors, value))
+    if isinstance(value, np.ndarray | np.generic):
+        return Tensor(constant(np.asarray(value)))
+    return value
 
 
 # -- hooks ---------------------------------------------------------------------------------------

@@ -165,7 +165,7 @@ class _Pieces:
             if value:
                 self.pairs(value.most_common(), depth)
         elif kind is defaultdict:
-            self.write(value.default_factory, depth + 1)
+            self.write(value.default_factory, depth)
             self.add(", ")
             self.pairs(value.items(), depth)
         elif kind is not OrderedDict:

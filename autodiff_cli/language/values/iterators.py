@@ -361,9 +361,7 @@ def sorted_values(values: Any, /, *, key: Any = None, reverse: Any = False) -> l
 
     def before(a: int, b: int) -> int:
         count_step()
-        if truth(compare("<", ranks[a], ranks[b])):
-            return -1
-        return 1 if truth(compare("<", ranks[b], ranks[a])) else 0
+        return -truth(compare("<", ranks[a], ranks[b]))  # all that sorting asks for
 
     order = sorted(range(len(found)), key=cmp_to_key(before), reverse=bool(reverse))
     return [found[i] for i in order]

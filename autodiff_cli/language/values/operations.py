@@ -279,6 +279,12 @@ def compare(symbol: str, left: Any, right: Any) -> Any:
             return symbol == "!="
         if Array in (type(left), type(right)) and Tensor not in (type(left), type(right)):
             return _of_arrays(symbol, left, right)
+        if (
+            STATE.python
+            and symbol in ("==", "!=")
+            and not all(isinstance(v, Tensor | int | float | np.generic) for v in (left, right))
+        ):
+            return symbol == "!="  # of other kinds, lists too, nothing is equal
         if mixed(left, right) and symbol != "==":
             if symbol == "!=":
                 return True  # PyTorch compares them for equality alone

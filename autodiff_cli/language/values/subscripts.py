@@ -117,8 +117,14 @@ def _index_part(part: Any) -> Any:
     if isinstance(part, range | Size):
         return list(part)
     if isinstance(part, list) and any(isinstance(p, Tensor) for p in part):
-        return [p.item() if isinstance(p, Tensor) and p.node.numel == 1 else p for p in part]
+        return [_one_index(p) if isinstance(p, Tensor) else p for p in part]
     return int(part) if isinstance(part, NumpyInteger) else part
+
+
+def _one_index(tensor: Tensor) -> Any:
+    """An element of a list; TypeError for several, and for floats."""
+    as_written = tensor.dtype.kind == "b" or _is_int_leaf(tensor)
+    return tensor.item() if as_written else tensor.__index__()
 
 
 def _is_int_leaf(tensor: Tensor) -> bool:

@@ -148,7 +148,7 @@ def _polygamma_kernel(n, x):
         return _digamma(x)
     if n == 1:
         return _trigamma(x).astype(x.dtype)
-    return ((-1.0) ** (n + 1) * gamma(n + 1.0) * _zeta(n + 1.0, x)).astype(x.dtype)
+    return ((1.0 if n % 2 else -1.0) * gamma(n + 1.0) * _zeta(n + 1.0, x)).astype(x.dtype)
 
 
 _row: Any
@@ -290,9 +290,8 @@ def _overload_name(stem):
 
 def _zero_times(logarithm):
     def kernel(input, other):
-        return np.where((input == 0) & ~np.isnan(other), 0, input * logarithm(other)).astype(
-            np.result_type(input, other), copy=False
-        )
+        found = np.where((input == 0) & ~np.isnan(other), 0, input * logarithm(other))
+        return np.asarray(found, np.result_type(input, other))
 
     return kernel
 

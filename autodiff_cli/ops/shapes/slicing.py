@@ -509,7 +509,7 @@ def _slopes(x: Node, dim: int, spacing: Any, edge_order: int) -> Node:
     if size < edge_order + 1:
         raise fault("E303 gradient-along-dim-elements", dim, size, edge_order + 1)
 
-    def at(start: int, count: int) -> Node:
+    def at(start: int, count: int = 1) -> Node:
         return F.slice(x, dim, start, start + count, 1)
 
     coordinates = node_of(spacing)
@@ -535,12 +535,12 @@ def _even(at: Any, size: int, step: Any, edge_order: int) -> tuple[Node, Node, N
     if edge_order == 1:
         return (
             inner,
-            over(F.sub(at(1, 1), at(0, 1)), step),
-            over(F.sub(at(size - 1, 1), at(size - 2, 1)), step),
+            over(F.sub(at(1), at(0)), step),
+            over(F.sub(at(size - 1), at(size - 2)), step),
         )
-    first = F.sub(F.sub(F.mul_by(at(1, 1), 4), F.mul_by(at(0, 1), 3)), at(2, 1))
-    last = F.sub(F.mul_by(at(size - 1, 1), 3), F.mul_by(at(size - 2, 1), 4))
-    return inner, over(first, step * 2), over(F.add(last, at(size - 3, 1)), step * 2)
+    first = F.sub(F.sub(F.mul_by(at(1), 4), F.mul_by(at(0), 3)), at(2))
+    last = F.sub(F.mul_by(at(size - 1), 3), F.mul_by(at(size - 2), 4))
+    return inner, over(first, step * 2), over(F.add(last, at(size - 3)), step * 2)
 
 
 def _uneven(
@@ -558,16 +558,16 @@ def _uneven(
     )
     head, tail = F.select(gaps, 0, 0), F.select(gaps, 0, -1)
     if edge_order == 1:
-        return inner, (at(1, 1) - at(0, 1)) / head, (at(size - 1, 1) - at(size - 2, 1)) / tail
+        return inner, (at(1) - at(0)) / head, (at(size - 1) - at(size - 2)) / tail
     second, third = F.select(gaps, 0, 1), F.select(gaps, 0, -2)
     first = (
-        at(0, 1) * (-(head * 2 + second) / (head * (head + second)))
-        + at(1, 1) * ((head + second) / (head * second))
-        + at(2, 1) * (-head / (second * (head + second)))
+        at(0) * (-(head * 2 + second) / (head * (head + second)))
+        + at(1) * ((head + second) / (head * second))
+        + at(2) * (-head / (second * (head + second)))
     )
     last = (
-        at(size - 3, 1) * (tail / (third * (third + tail)))
-        + at(size - 2, 1) * (-(tail + third) / (third * tail))
-        + at(size - 1, 1) * ((tail * 2 + third) / (tail * (third + tail)))
+        at(size - 3) * (tail / (third * (third + tail)))
+        + at(size - 2) * (-(tail + third) / (third * tail))
+        + at(size - 1) * ((tail * 2 + third) / (tail * (third + tail)))
     )
     return inner, first, last
