@@ -33,6 +33,7 @@ _KERNELS = {
     "gelu": "GeluKernelImpl",
     "layer_norm": "LayerNormKernelImpl",
     "mse_loss": "mse_cpu",
+    "nll_loss": "nll_loss_out_frame",
     "softplus": "softplus_cpu",
     "elu": "elu_cpu",
     "selu": "elu_cpu",

@@ -66,14 +66,14 @@ def refuse_plain(ops: list[Op], name: str, args: Any, kwargs: dict[str, Any], fi
                 failure = _refusal(name, refused[-1], value)
                 failure.position = at
                 raise failure
-    if "keepdim" in kwargs and kwargs.keys().isdisjoint(("dim", "axis")):
-        at = ops[0].index.get("dim", -1)
-        if len(args) <= at and ops[0].params[at].annotation == "AllDims":
-            raise fault("E205 keepdim-without-dim", name)
     for key, value in kwargs.items():
         taken = [(op, op.params[op.index[key]]) for op in ops if key in op.index]
         if taken and type(value) is not Tensor and all(_refused(*at, value) for at in taken):
             raise _refusal(name, taken[0][1], value)
+    if "keepdim" in kwargs and kwargs.keys().isdisjoint(("dim", "axis")):
+        at = ops[0].index.get("dim", -1)
+        if len(args) <= at and ops[0].params[at].annotation == "AllDims":
+            raise fault("E205 keepdim-without-dim", name)
 
 
 def _wants_tuple(ops: list[Op], at: int) -> bool:

@@ -173,7 +173,7 @@ def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpos
     """
     V, factor = _reflectors("ormqr", input, tau)
     require_same_dtype("ormqr", input, other)
-    if other.ndim < 2 or other.shape[-2 if left else -1] != input.shape[-2]:
+    if other.ndim != input.ndim or other.shape[-2 if left else -1] != input.shape[-2]:
         raise fault("E301 ormqr-cannot-multiply-q", input.shape[-2], other)
     if 0 in tau.shape:
         return other

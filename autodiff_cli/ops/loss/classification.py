@@ -12,7 +12,7 @@ from ...graph.op import cast, known, value_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ..kernels.losses import reduced, reduction_of
-from ..kernels.rules import NAMED_SLOPE, require_constant
+from ..kernels.rules import NAMED_SLOPE, require_constant, require_float
 
 NN = "nn.functional."
 
@@ -106,7 +106,6 @@ def nll_loss(
     properties=NAMED_SLOPE | {"one edge"},
     saves="operands",
     phrase="minus the weight of each class at its target, divided by what the mean divides by",
-    lacks="nll_loss_out_frame ints bool",
 )
 def nll_loss_reduced(
     input: Tensor,
@@ -118,6 +117,7 @@ def nll_loss_reduced(
 ):
     """The negative entries of `input` at the classes `target`."""
     ignored = _class_targets("nll_loss", input, target, weight, ignore_index)
+    require_float("nll_loss", input)
     classes_dim = 1 if len(input.shape) > 1 else 0
     kept: Any = F.ne(target, ignore_index) if ignored else None
     at = F.where(kept, target, 0) if ignored else target

@@ -155,7 +155,7 @@ def rrelu(
 ):
     """`input` above 0, elsewhere times the mean of the bounds; in training programs draw slopes."""
     require_float("rrelu", input)
-    if lower > upper:
+    if lower > upper or not math.isfinite(lower) or not math.isfinite(upper):
         raise fault("E205 rrelu-needs-lower-upper", lower, upper)
     return F.leaky_relu(input, (lower + upper) / 2)
 
@@ -318,7 +318,7 @@ def _shrunk_vjp(g, out, input, lambd):
 def softshrink(input: Tensor, lambd: float = 0.5):
     """Moved towards 0 by `lambd`, 0 between the bounds; the slope at the bounds is 0."""
     require_float("softshrink", input)
-    if lambd < 0:
+    if not 0 <= lambd <= np.finfo(input.dtype).max:
         raise fault("E205 softshrink-needs-lambd-least", lambd)
     moved = F.where(F.gt(input, 0), input - lambd, input + lambd)
     return F.where(_within(input, lambd), input * 0, moved)

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...errors import fail, fault
 from ...graph.declare import Any, Dim, Dims, Dtype, Ints, Scalar, Tensor, composite, function
+from ...graph.dtypes import is_float, promote
 from ...graph.op import cast, constant
 from ...graph.registry import F, overloads
 from ...graph.samples import Bad, S, ints, t
@@ -190,8 +191,9 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8):
         raise fault("E504 needs-parameter", "cosine_similarity", "eps", ">= 0", eps)
     shape = broadcast_shapes(x1.shape, x2.shape)
     x1, x2 = F.expand(x1, shape), F.expand(x2, shape)
+    dtype = promote(x1.dtype, x2.dtype)
+    x1, x2 = (x if is_float(x.dtype) else F.to(x, dtype) for x in (x1, x2))
     require_float("cosine_similarity", x1, "RuntimeError")
-    require_float("cosine_similarity", x2, "RuntimeError")
 
     def unit(x):
         size = F.vector_norm(x, 2, dim, True)
