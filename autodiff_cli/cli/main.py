@@ -38,6 +38,11 @@ def _dispatched() -> int:
     return dispatched(sys.argv[1:], None)
 
 
+# Python asks the system for 16 KB whenever a call goes beyond what it has for calls, and gives them
+# back as it ends. What a call of 1 MB leaves of its memory is enough for those within it.
+_dispatched.__code__ = _dispatched.__code__.replace(co_stacksize=1 << 17)
+
+
 def _unraisable(lost: Any) -> None:
     """Say nothing of what a generator of a program raised when it was let go, or yielded again: a
     limit is looked at where the program goes on."""

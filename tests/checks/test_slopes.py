@@ -35,6 +35,7 @@ KINKED: dict[str, Function] = {
     "border": (lambda t: 3 * t.real if t.real >= 0 else math.nan, 3.0),
     "cusp": (lambda t: math.sqrt(abs(t)), math.inf),
     "nowhere": (lambda t: math.nan if t else 1.0, 1.0),
+    "ring": (lambda t: 2 * t.real if not t or 4e-6 < abs(t) < 8e-6 else math.nan, 2.0),
     "noisy": (lambda t: t.real + 1e-7 * math.sin(1e9 * t.real), 1.0),
 }
 CLAIMS = {

@@ -59,3 +59,18 @@ def test_windows_of_many_places_are_summed_in_blocks(monkeypatch):
         monkeypatch.setattr(windows, "GATHERED", size)
         found = windows.resampled(x, (("adaptive", 3), ("adaptive", 3)))
         np.testing.assert_allclose(found, means, rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "at, regular",
+    [
+        (np.array([[0, 1], [2, 3], [4, 5]]), True),
+        (np.array([[3, 5, 7], [4, 6, 8]]), True),
+        (np.array([[0, 1], [1, 2], [3, 4]]), False),
+        (np.array([[2], [2]]), True),
+    ],
+)
+def test_places_are_written_as_ranges_where_they_are(at: np.ndarray, regular: bool) -> None:
+    text = pooling._places_as_text(at)
+    assert ("arange" in text) is regular
+    assert np.array_equal(eval(text, {"np": np}), at)

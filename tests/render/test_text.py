@@ -21,6 +21,7 @@ from autodiff_cli.render.checks import (
     summary,
 )
 from autodiff_cli.render.heat import scale_of
+from autodiff_cli.render.pictures.boxes import array_lines
 from autodiff_cli.render.text import (
     ascii_text,
     broken,
@@ -236,3 +237,17 @@ def test_lines_of_checks(request: pytest.FixtureRequest) -> None:
     ]
     said.append(diff_text("p", "".join(f"{i}\n" for i in range(9)), "0\n1\n2\n3\nx\n5\n6\n7\n8\n"))
     compare(request, ["\n".join(said[at::40]).upper() for at in range(40)], 12)
+
+
+@pytest.mark.parametrize(
+    "array, lines",
+    [
+        (np.eye(2), ["x [[1, 0],", "   [0, 1]]"]),
+        (np.full((2, 8), 1 / 3), ["x norm 1.333 min 0.3333 max 0.3333"]),  # too wide
+        (np.ones((8, 2)), ["x norm 4 min 1 max 1"]),  # too high
+        (np.full((6, 1), 2.0), ["x [[2],", *["   [2],"] * 4, "   [2]]"]),
+        (np.float64(3), ["x 3"]),
+    ],
+)
+def test_arrays_in_pictures(array: np.ndarray, lines: list[str]) -> None:
+    assert array_lines("x ", np.asarray(array), 4) == lines
