@@ -287,7 +287,7 @@ def _as_integers(item: Node, node: Node, dim: int) -> tuple[Node, ...]:
     if item.dtype != BOOL:
         check_indices("indexing", item, dim, node.shape[dim], negative=True)
         return (item,)
-    return places_of(item, node.shape[dim : dim + item.ndim])
+    return places_of(item, node, dim)
 
 
 def _indexed(x, indices):
