@@ -25,7 +25,7 @@ def _seed(tensor: Tensor, gradient: Tensor | None, what: str, at: int) -> tuple[
         labels, help = reasons(node)
         if node.span is not None and not labels:
             labels = (Label(node.span, "built only from constants"),)
-        raise fault("E402 built-from-constants", what, help, labels=labels)
+        raise fault("E402 built-from-constants", what, help, at, labels=labels)
     if gradient is None:
         if node.numel != 1:
             raise fault("E401 single-number", what, tuple(node.shape), node)

@@ -29,6 +29,7 @@ from .views import (
     NO_STEPS,
     ONE_BY_ONE,
     agreed,
+    base_of,
     check_apart,
     check_view,
     history_lost,
@@ -391,6 +392,8 @@ class Tensor:
             whole = self._history() or node
         if node.requires_grad and _leads(node):
             check_view(self, node)
+            if base_of(self) is not None:
+                raise fault("E405 view-leaf-requires-grad")
             raise fault("E405 leaf-requires-grad-cannot")
         if self.steps and whole.requires_grad and _leads(whole) and node.requires_grad:
             check_view(self, node)

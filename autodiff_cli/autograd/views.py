@@ -225,12 +225,13 @@ def check_view(view: Tensor, value: Node) -> None:
         return
     forbids = getattr(view, "forbids", "")
     if forbids:
-        raise fault("E405 view-function-returned-cannot", forbids)
+        raise fault("E405 view-function-returned-cannot", _changed_in_place(node, forbids))
     if view.steps.cut:
         return
     if view.steps.several is not None:
         op = view.steps.several[0]
-        raise fault("E405 result-cannot-changed-place", op, _one_of_several(node))
+        words = _changed_in_place(node, _one_of_several(node))
+        raise fault("E405 result-cannot-changed-place", op, words)
     if getattr(view, "untracked", False):
         raise fault("E405 view-was-made-under")
 
@@ -253,6 +254,12 @@ def history_lost(view: Tensor, before: Node) -> AutodiffError:
         made = f"made by `{several[0].name}` with others"
         words = _one_of_several(before).replace("is being modified inplace", changed)
     return fault("E407 view-was-cannot-used", made, words)
+
+
+def _changed_in_place(view: Node, words: str) -> str:
+    """What PyTorch says of a view that may not be changed: one without a gradient of its own is
+    nobody's output."""
+    return words if view.requires_grad else _UNTRACKED.split(".")[0] + words[words.index(".") :]
 
 
 def _one_of_several(view: Node) -> str:

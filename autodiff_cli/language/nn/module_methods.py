@@ -37,11 +37,18 @@ def _forward(self: Module, *args: Any, **kwargs: Any) -> Any:
 def check_name(self: Module, name: Any, what: str) -> str:
     """A name under which something can be registered."""
     if not isinstance(name, str) or not name or "." in name:
+        said = f'{what} name can\'t be empty string ""'
+        if name:
+            got = f", got: {name}" if what == "module" else ""
+            said = f'{what} name can\'t contain "."{got}'
+        if not isinstance(name, str):
+            said = f"{what} name should be a string. Got {type(name).__name__}"
         raise fail(
             "E205",
             f"the name of a {what} is a string without a dot, not {represent(name)[:40]}",
             help=f"for example `register_{what}('a', ...)`",
             raises="KeyError" if isinstance(name, str) else "TypeError",
+            said=said,
         )
     kinds = {"parameter": self.parameters, "buffer": self.buffers, "module": self.modules}
     taken = any(name in names for names in (self.fields, self.cls.flat, *kinds.values()))

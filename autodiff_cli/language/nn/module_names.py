@@ -198,6 +198,9 @@ PATHS: dict[str, str] = {
     **{f"nn.{name}": name for name in ("Module", *CONTAINERS)},
     **{f"optim.{name}": name for name in (*OPTIMIZERS, "required")},
     "optim.lr_scheduler._LRScheduler": "LRScheduler",
+    **{f"nn.{name}": name for name in ("_BatchNorm", "_InstanceNorm", "_Loss", "_WeightedLoss")},
+    "nn._ConvNd": "_Conv",
+    "nn._DropoutNd": "_Dropout",
 }
 
 

@@ -169,9 +169,10 @@ class Program:
 
     def _set_folder(self) -> None:
         folder: str | Path | None = self.options.folder
-        if folder is None and not self.source.name.startswith("<"):
-            folder = dirname(self.source.name)
-        STATE.files = Files(folder, tuple(self.options.allow_read))
+        program = None if self.source.name.startswith("<") else self.source.name
+        if folder is None and program is not None:
+            folder = dirname(program)
+        STATE.files = Files(folder, tuple(self.options.allow_read), program)
 
     def _write(self, piece: str) -> None:
         if STATE.over is not None:

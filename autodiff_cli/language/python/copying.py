@@ -15,6 +15,7 @@ from ...errors import fault
 from ...graph.op import constant, value_of
 from ...graph.registry import F
 from ..values.functions import call_value
+from ..values.tensor_memory import StorageView
 from ..values.user_classes import Object, special
 from ..values.values import Builtin
 
@@ -48,6 +49,8 @@ def deep_copy(value: Any, known: dict[int, Any] | None = None, *, results: bool 
             dict.update(copied, {again(k): again(v) for k, v in dict.items(value)})
         elif isinstance(value, set):
             set.update(copied, set.__iter__(value))
+    elif isinstance(value, StorageView):
+        copied = StorageView(_copied_tensor(value.tensor, known))
     elif isinstance(value, list):
         known[id(value)] = copied = []
         copied.extend([again(v) for v in value])

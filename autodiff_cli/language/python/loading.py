@@ -41,11 +41,26 @@ class Files:
     """What a program may read: its own folder and allowed ones. `kept`: contents by path, for who
     runs statements again and must get the same from files.
     What a program saves stays in memory: `saved` by name, `folders` that it made; `environment` has
-    the variables that it set, `search` what it put into `sys.path`."""
+    the variables that it set, `search` what it put into `sys.path`; `program` is its own name."""
 
-    __slots__ = ("allowed", "environment", "folder", "folders", "kept", "saved", "search")
+    __slots__ = (
+        "allowed",
+        "environment",
+        "folder",
+        "folders",
+        "kept",
+        "program",
+        "saved",
+        "search",
+    )
 
-    def __init__(self, folder: Path | str | None = None, allowed: tuple[Path, ...] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path | str | None = None,
+        allowed: tuple[Path, ...] = (),
+        program: str | None = None,
+    ) -> None:
+        self.program = program
         self.folder = folder
         self.allowed = allowed
         self.kept: dict[tuple[str, bool], Loaded] | None = None
@@ -53,6 +68,10 @@ class Files:
         self.folders: set[str] = set()
         self.environment: dict[str, str] = {}
         self.search: list[str] = []
+
+    def location(self) -> str | None:
+        """`__file__`: where the program lies, if it is a file."""
+        return None if self.program is None else os.path.abspath(self.program)
 
 
 def files() -> Files:

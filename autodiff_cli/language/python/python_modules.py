@@ -16,6 +16,7 @@ from keyword import iskeyword
 from typing import Any
 
 from ...autograd.tensor import Tensor
+from ...errors import fault
 from ..random.generators import Stream, stream
 from ..runtime.attributes import get_attribute
 from ..runtime.context_managers import ExitStack, Manager, context_manager
@@ -29,7 +30,7 @@ from ..values.providers import Names, from_above
 from ..values.python_operators import OPERATORS
 from ..values.user_classes import library_class
 from ..values.value_attributes import function_fact
-from ..values.values import Builtin, TypeName, UserFunction, builtins_of
+from ..values.values import Builtin, Instance, TypeName, UserFunction, builtins_of
 from .collections_module import COLLECTIONS, row_type
 from .copying import COPIES
 
@@ -185,6 +186,19 @@ _TYPING: dict[str, Any] = {
 }
 
 
+class _Recorded(Instance):
+    """What `catch_warnings(record=True)` would list: nothing is known of it, as PyTorch's own
+    warnings are not made here."""
+
+    __slots__ = ()
+
+    def _unknown(self, *of: Any) -> Any:
+        raise fault("E203 warnings-not-recorded")
+
+    __len__ = __iter__ = __bool__ = __eq__ = get_item = get_attribute = _unknown
+    __hash__ = object.__hash__
+
+
 _TABLE: dict[str, dict[str, Any]] = {
     "functools": builtins_of(
         {
@@ -231,7 +245,9 @@ _TABLE: dict[str, dict[str, Any]] = {
             "warn": lambda *args, **kwargs: None,
             "filterwarnings": lambda *args, **kwargs: None,
             "simplefilter": lambda *args, **kwargs: None,
-            "catch_warnings": lambda *args, **kwargs: Manager("catch_warnings"),
+            "catch_warnings": lambda *args, record=False, **kwargs: Manager(
+                "catch_warnings", lambda: _Recorded() if truth(record) else None
+            ),
         }
     ),
     "abc": {"ABC": ABC, "ABCMeta": ABC, "abstractmethod": Builtin("abstractmethod", _abstract)},

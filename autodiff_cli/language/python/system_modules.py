@@ -117,16 +117,14 @@ def _version(package: Any) -> str:
 
 # -- the tables -----------------------------------------------------------------------------------
 
+_OF_PATHS = "join basename dirname splitext split normpath abspath realpath relpath isabs"
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "os.makedirs": _make_folder,
     "os.mkdir": _make_folder,
     "os.remove": _remove,
     "os.unlink": _remove,
     "os.getenv": lambda key, default=None: files().environment.get(key, default),
-    **{
-        f"os.path.{name}": _texts(getattr(posixpath, name))
-        for name in ("join", "basename", "dirname", "splitext", "split", "normpath")
-    },
+    **{f"os.path.{name}": _texts(getattr(posixpath, name)) for name in _OF_PATHS.split()},
     "os.path.exists": lambda path: _is_file(path) or _is_folder(path),
     "os.path.isfile": _is_file,
     "os.path.isdir": _is_folder,
@@ -141,7 +139,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 _READ: dict[str, Callable[[], Any]] = {
     "os.environ": lambda: files().environment,
-    "sys.argv": lambda: ["program"],
+    "sys.argv": lambda: [files().program or "program"],
     "sys.path": lambda: files().search,
 }
 MEMBERS: dict[str, Any] = {

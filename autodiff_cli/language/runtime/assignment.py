@@ -462,6 +462,19 @@ def compile_delete(tree: syntax.Delete, context: Context) -> RunStatement:
     return run
 
 
+def delete_item(target: Any, key: Any, span: Any = None) -> None:
+    """`del target[key]`."""
+    if not has(target, "__delitem__"):
+        raise fault("E208 items-cannot-deleted", kind_of(target), span=span)
+    try:
+        if isinstance(key, slice) and not isinstance(target, Instance):
+            key = plain_key(key)
+        del target[key]
+    except (KeyError, IndexError, TypeError) as error:
+        kind = type(error).__name__
+        raise fault("E210 there-no-item", text(key), kind=kind, span=span) from None
+
+
 def delete_attribute(value: Any, name: str, span: Any = None) -> None:
     """`del value.name`."""
     if isinstance(value, Tensor) and name == "grad":
@@ -491,19 +504,7 @@ def _remover(tree: syntax.Node, context: Context) -> Callable[[Scope], None]:
         owner = compile_expression(tree.value, context)
         key_run = compile_expression(tree.index, context)
 
-        def remove_item(scope: Scope) -> None:
-            target, key = owner(scope), key_run(scope)
-            if not has(target, "__delitem__"):
-                raise fault("E208 items-cannot-deleted", kind_of(target), span=tree.span)
-            try:
-                if isinstance(key, slice) and not isinstance(target, Instance):
-                    key = plain_key(key)
-                del target[key]
-            except (KeyError, IndexError, TypeError) as error:
-                kind = type(error).__name__
-                raise fault("E210 there-no-item", text(key), kind=kind, span=tree.span) from None
-
-        return remove_item
+        return lambda scope: delete_item(owner(scope), key_run(scope), tree.span)
     if isinstance(tree, syntax.Attribute):
         holder = compile_expression(tree.value, context)
 

@@ -51,6 +51,7 @@ from ..values.values import (
     Builtin,
     GradFn,
     Handle,
+    Method,
     Namespace,
     Size,
     TypeName,
@@ -130,7 +131,7 @@ def _unbound(kind: TypeName, name: str) -> Any:
             raise fault("E208 method-kind", kind_of(value), name=name, kind=kind)
         return call_value(get_attribute(value, name), rest, kwargs)
 
-    return Builtin(name, run)
+    return Method(name, run)
 
 
 LAYOUTS: dict[str, type] = {

@@ -19,7 +19,7 @@ from ..syntax.scoping import declared_global
 from ..values.dialect import kind_of
 from ..values.formatting import converted, formatted
 from ..values.functions import Parameters
-from ..values.operations import compare, iterate, truth, unary
+from ..values.operations import compare, iterate, mapping, truth, unary
 from ..values.providers import from_above, late
 from ..values.subscripts import dict_key, index
 from ..values.values import OpFunction, Scope, UserFunction
@@ -167,10 +167,11 @@ def _dict(tree: syntax.Dict, context: Context) -> Run:
             if key is not None:
                 result[dict_key(key(scope), tree.span)] = value(scope)
                 continue
-            more = value(scope)
-            if not isinstance(more, dict):
-                kind = type(more).__name__
-                raise fault("E208 dict-needs-dict", kind_of(more), kind, span=tree.span)
+            given = value(scope)
+            more = mapping(given)
+            if more is None:
+                kind = type(given).__name__
+                raise fault("E208 dict-needs-dict", kind_of(given), kind, span=tree.span)
             result.update(more)
         return result
 
@@ -294,8 +295,9 @@ def _conditional(tree: syntax.IfExp, context: Context) -> Run:
 
 def keyword_dict(value: Any, span: Any) -> dict[str, Any]:
     """What `**value` adds to the keyword arguments."""
-    if isinstance(value, dict) and all(isinstance(k, str) for k in value):
-        return value
+    known = mapping(value)
+    if known is not None and all(isinstance(k, str) for k in known):
+        return known
     raise fault("E208 needs-dict-string-keys", kind_of(value), span=span)
 
 

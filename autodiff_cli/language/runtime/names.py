@@ -35,6 +35,8 @@ def builtin(name: str) -> Any:
         return found
     if name == "__name__":
         return "__main__"
+    if name == "__file__":
+        return from_above("python.loading.files")().location()
     if name.endswith(("Error", "Exception", "Warning")) or name in _OTHER_EXCEPTIONS:
         return from_above("values.exceptions.EXCEPTIONS").get(name)
     if name in ("exit", "quit"):
@@ -95,6 +97,10 @@ def _member(namespace: Namespace, name: str) -> Any:
     path = f"{prefix}.{name}" if prefix else name
     if name == "__name__":
         return next(module for module, at in MODULES.items() if at == prefix)
+    if prefix == "nn.modules":  # each class is known by its file there, and without it
+        if f"torch.{path}" in from_above(FILES_OF_CLASSES):
+            return import_module(f"torch.{path}")
+        return _member(Namespace("nn"), name)
     if name.startswith("_") and path not in UNDERSCORED:
         raise private(name)
     found = provided(path)
@@ -116,8 +122,12 @@ def _member(namespace: Namespace, name: str) -> Any:
 
 
 # Names that begin with an underscore and do no harm.
+_OF_MODULES = """
+    BatchNorm InstanceNorm Loss WeightedLoss ConvNd DropoutNd single pair triple quadruple ntuple
+"""
 UNDERSCORED = frozenset(
     {
+        *(f"nn._{name}" for name in _OF_MODULES.split()),
         "__version__",
         "version.__version__",
         "np.__version__",

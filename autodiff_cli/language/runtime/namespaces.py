@@ -36,7 +36,7 @@ _TORCH = """
     distributions.transforms masked random
     autograd.forward_ad autograd.graph nn.parameter nn.utils.rnn nn.utils.prune
     nn.utils.parametrize nn.utils.parametrizations utils utils.data utils.checkpoint amp
-    cuda backends backends.cudnn optim.swa_utils
+    cuda backends backends.cudnn backends.cuda backends.cuda.matmul optim.swa_utils
 """
 MODULES: dict[str, str] = {
     "torch": "",
@@ -47,7 +47,8 @@ MODULES: dict[str, str] = {
     "torch.autograd.function": "autograd",
     "torch.autograd.gradcheck": "autograd",
     "torch.autograd.variable": "autograd",
-    "torch.nn.modules": "nn",
+    "torch.nn.modules": "nn.modules",
+    "torch.nn.modules.utils": "nn.modules",
     "torch.optim.optimizer": "optim",
     "numpy.linalg": "np.linalg",
     "functorch": "func",

@@ -23,7 +23,7 @@ from ..runtime.namespaces import TORCH_VERSION
 from ..values.exceptions import EXCEPTIONS
 from ..values.formatting import represent
 from ..values.functions import call_value
-from ..values.operations import truth
+from ..values.operations import iterate, truth
 from ..values.user_classes import FUNCTION, Object, UserClass, library_class
 from ..values.values import Builtin, Method, TypeName, builtins_of
 from .saved_hooks import SavedHooks, disabled
@@ -208,6 +208,16 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "typename": _typename,
 }
 
+# Of `torch.nn.modules.utils`.
+_REPEATS = ("_single", "_pair", "_triple", "_quadruple")
+
+
+def _repeated(name: str, n: int) -> Builtin:
+    """`_pair(3)` is `(3, 3)`; what has items is a tuple of them."""
+    single = (int, float, type(None))
+    return Builtin(name, lambda x: (x,) * n if isinstance(x, single) else tuple(iterate(x)))
+
+
 SERVICES: dict[str, Any] = {
     **builtins_of(_FUNCTIONS),
     "save": Builtin("save", save),
@@ -223,7 +233,11 @@ SERVICES: dict[str, Any] = {
     "backends.cudnn.deterministic": False,
     "backends.cudnn.benchmark": False,
     "backends.cudnn.enabled": True,
+    "backends.cudnn.allow_tf32": True,
+    "backends.cuda.matmul.allow_tf32": False,
+    **{f"nn.{name}": _repeated(name, n) for n, name in enumerate(_REPEATS, 1)},
+    "nn._ntuple": Builtin("_ntuple", lambda n, name="parse": _repeated(name, n)),
 }
 
 # What may be assigned below `torch.backends`, without effect.
-ASSIGNABLE = frozenset(path for path in SERVICES if path.startswith("backends.cudnn."))
+ASSIGNABLE = frozenset(path for path in SERVICES if path.startswith("backends.cu"))

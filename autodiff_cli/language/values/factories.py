@@ -122,7 +122,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
 
 def legacy_tensor(dtype: np.dtype, *args: Any) -> Tensor:
     """`torch.Tensor(...)`, `torch.LongTensor(...)`, `x.new(...)`: values, or sizes."""
-    if len(args) == 1 and isinstance(args[0], list | tuple | Tensor):
+    if len(args) == 1 and isinstance(args[0], list | tuple | range | Tensor):
         data = args[0]
         if isinstance(data, Tensor) and data.tag is None:
             return wrap_view(F.data_alias(data.node), data)

@@ -497,10 +497,25 @@ def items_of(value: Any) -> list[Any]:
     return value if type(value) is list else list(iterate(value))
 
 
+def mapping(value: Any) -> dict[Any, Any] | None:
+    """The items of a dict, or of what has keys as one has; None of what is no mapping."""
+    if isinstance(value, dict):
+        return value
+    if not hasattr(value, "get_item"):
+        return None
+    try:
+        keys = from_above("runtime.attributes.get_attribute")(value, "keys")
+    except AutodiffError:
+        return None
+    call_value = from_above("values.functions.call_value")
+    return {key: value.get_item(key) for key in iterate(call_value(keys, [], {}))}
+
+
 def pairs_of(values: Any) -> dict[Any, Any]:
-    """The items of a dict, or of a list of pairs."""
-    if isinstance(values, dict):
-        return values
+    """The items of a mapping, or of a list of pairs."""
+    known = mapping(values)
+    if known is not None:
+        return known
     found: dict[Any, Any] = {}
     for place, pair in enumerate(iterate(values)):
         told = f"dictionary update sequence element #{place}"

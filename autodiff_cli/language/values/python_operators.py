@@ -73,13 +73,13 @@ def python_binary(symbol: str, left: Any, right: Any) -> Any:
             symbol == "+" and isinstance(left, tuple) and isinstance(right, tuple)
         ):
             bound_length(len(left) + len(right), a)
-            return Size(left + right) if a is Size else left + right
+            return Size(left + right) if Size in (a, b) else left + right
         if symbol == "*" and (
             (a in _SEQUENCES and b in _WHOLE) or (b in _SEQUENCES and a in _WHOLE)
         ):
             sequence, times = (left, right) if a in _SEQUENCES else (right, left)
             bound_length(len(sequence) * max(times, 0), type(sequence), times)
-            return sequence * times
+            return Size(sequence * times) if Size in (a, b) else sequence * times
         if isinstance(left, _JOINED) and isinstance(right, _JOINED):
             return BINARY[symbol][1](left, right)
     except TypeError:
@@ -107,7 +107,7 @@ def _cannot_combine(symbol: str, left: Any, right: Any) -> AutodiffError:
 NUMBERS = frozenset({int, float, bool})
 _BITWISE = frozenset({"<<", ">>", "&", "|"})
 _JOINED = (set, frozenset, dict, deque, KeysView, ItemsView)  # what Python joins by operators
-_SEQUENCES = frozenset({str, list, tuple, deque})
+_SEQUENCES = frozenset({str, list, tuple, Size, deque})
 _WHOLE = frozenset({int, bool, *INTEGERS.values()})
 
 

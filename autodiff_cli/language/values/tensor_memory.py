@@ -38,6 +38,7 @@ class StorageView:
 
     def __init__(self, tensor: Tensor):
         self.tensor = tensor
+        tensor.share()
 
     def flat(self) -> np.ndarray:
         """All numbers in their order."""

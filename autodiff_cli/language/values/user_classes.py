@@ -427,7 +427,7 @@ class Object(Instance):
         """`object.__setattr__`."""
         if name == "__class__":
             _become(self, value)
-        elif name == "__dict__" and type(value) is dict:
+        elif name == "__dict__" and isinstance(value, dict):
             self.fields = value
         elif not set_property(self, name, value):
             slots = self.cls.slots

@@ -426,6 +426,7 @@ SPECIAL_NAMES: dict[str, Callable[..., Any]] = {
     "__invert__": lambda value: unary("~", value),
     "__getitem__": index,
     "__setitem__": late("runtime.assignment.set_item"),
+    "__delitem__": late("runtime.assignment.delete_item"),
     "__contains__": contains,
     "__call__": lambda value, *args, **kwargs: call_value(value, list(args), kwargs),
 }
