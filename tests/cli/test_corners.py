@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -30,6 +32,12 @@ def test_numbers_by_hand(cli, tmp_path, words):
     found = cli("run", "-e", *words)
     assert found.code == 0, found.err
     assert RUN[words] in found.out
+
+
+def test_only_what_is_asked_for_has_a_gradient(cli):
+    found = cli("run", "-e", "a = 1.0; b = 2.0; loss = a * b", "--wrt", "a", "--format", "json")
+    tensors = json.loads(found.out)["tensors"]
+    assert (tensors["a"]["grad"], tensors["b"]["grad"]) == (2.0, None)
 
 
 def test_a_block_of_nothing_is_zero(cli):
