@@ -6,6 +6,7 @@ Out of training, and with p = 0, an input comes back as it is.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -147,7 +148,7 @@ def _rrelu(
         result = calls.call("nn.functional.rrelu", (tensor, low, high), {})
     if truth(inplace):
         calls.call_in_place(result.node)
-        tensor.write(result.node)
+        tensor.write(result.node, result.node)
         return tensor
     return result
 
@@ -193,6 +194,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "dropout2d": _channelwise(2),
     "dropout3d": _channelwise(3),
     "rrelu": _rrelu,
+    "rrelu_": partial(_rrelu, inplace=True),
     "gumbel_softmax": _gumbel_softmax,
     "fractional_max_pool2d": _fractional(2),
     "fractional_max_pool3d": _fractional(3),

@@ -8,7 +8,7 @@ from ..values.providers import Names
 
 _DROPOUTS = """
     dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout feature_dropout
-    rrelu gumbel_softmax fractional_max_pool2d fractional_max_pool3d
+    rrelu rrelu_ gumbel_softmax fractional_max_pool2d fractional_max_pool3d
 """
 _SEEDS = ("manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state")
 _INITIALIZERS = """

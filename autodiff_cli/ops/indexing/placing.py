@@ -107,12 +107,11 @@ def index_put(input: Tensor, indices: Tensors, values: Tensor, accumulate: bool 
     parts: list[Node] = []
     for index in indices:
         dim = len(parts)
-        mask = index.dtype == BOOL
-        if dim + (index.ndim if mask else 1) > input.ndim:
-            raise fault("E305 too-many-indices-tensor", input)
-        if mask:
+        if index.dtype == BOOL:
             parts.extend(places_of(index, input, dim))
         else:
+            if dim >= input.ndim:
+                raise fault("E305 too-many-indices-tensor", input)
             check_indices("index_put", index, dim, input.shape[dim], negative=True)
             parts.append(index)
     return F.index_written.apply([input, tuple(parts), values, accumulate])

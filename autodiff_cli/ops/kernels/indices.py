@@ -117,9 +117,9 @@ def check_mask(name: str, mask: Node) -> None:
 def places_of(mask: Node, indexed: Node, dim: int) -> tuple[Node, ...]:
     """The places where a mask over dims from `dim` on is true, a vector of integers for each."""
     shape = indexed.shape[dim : dim + mask.ndim]
-    for at, sizes in enumerate(zip(mask.shape, shape, strict=True)):
-        if sizes[0] != sizes[1]:
-            raise fault("E305 mask-shape-does-not", mask, shape, at, indexed, dim + at)
+    if mask.shape != shape:
+        at = next((i for i, n in enumerate(shape) if n != mask.shape[i]), len(shape))
+        raise fault("E305 mask-shape-does-not", mask, shape, at, indexed, dim + at)
     found = np.nonzero(value_of(mask))
     return tuple(constant_from(mask, taken_out(mask, places)) for places in found)
 

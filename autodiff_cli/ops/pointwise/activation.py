@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from ...errors import fail, fault
+from ...errors import fail, fault, labelled
 from ...graph.declare import Dim, Flag, Scalar, Tensor, composite, function, pointwise
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
@@ -52,9 +52,29 @@ def _to_bounds(input, low, high):
     return F.minimum(F.abs(input - low), F.abs(input - high))
 
 
+ASK = (
+    " File an issue at https://github.com/pytorch/pytorch if you do require supporting in-place "
+    "leakRelu backward calculation with negative slope"
+)
+
+
+def _check_slope(name, out, input, slope, more=""):
+    """From a result that stands where its operand was PyTorch reads the sign of the operand."""
+    change = input.marks and input.marks.overwritten
+    if slope < 0 and change and change[1] is out:
+        raise fault(
+            "E407 negative-slope-in-place", name, more, labels=labelled(change[0], "in place")
+        )
+
+
+def _leaky_vjp(g, out, input, slope, inplace=False):
+    _check_slope("leakyReLu", out, input, slope, ASK)
+    return F.where(F.gt(input, 0), g, g * slope)
+
+
 @composite(
     name="nn.functional.leaky_relu",
-    vjp=lambda g, out, input, slope, inplace: F.where(F.gt(input, 0), g, g * slope),
+    vjp=_leaky_vjp,
     samples=[*KINKS, S(t(3), 0.2)],
     properties=NAMED_SLOPE,
     kink=lambda input, *rest: F.abs(input),
@@ -74,8 +94,9 @@ def _elu(input, alpha, scale, input_scale):
     return F.where(positive, above, below if alpha * scale == 1 else below * (alpha * scale))
 
 
-def _elu_vjp(g, input, alpha, scale, input_scale):
+def _elu_vjp(g, out, input, alpha, scale, input_scale):
     """Curved below 0 only: at 0 the second derivative is 0, as in PyTorch."""
+    _check_slope("elu", out, input, alpha)
     safe = F.where(F.ge(input, 0), 0, input)
     below = g * F.exp(safe if input_scale == 1 else safe * input_scale)
     factor = alpha * scale * input_scale
@@ -86,7 +107,7 @@ def _elu_vjp(g, input, alpha, scale, input_scale):
 
 @composite(
     name="nn.functional.elu",
-    vjp=lambda g, out, input, alpha, inplace: _elu_vjp(g, input, alpha, 1, 1),
+    vjp=lambda g, out, input, alpha, inplace: _elu_vjp(g, out, input, alpha, 1, 1),
     samples=[*KINKS, S(t(3), 0.5)],
     kink=lambda input, *rest: F.abs(input),
     properties=frozenset({"saturates", "slope has a name"}),
@@ -103,7 +124,7 @@ SELU = (1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1)
 
 @composite(
     aliases=_functional("selu"),
-    vjp=lambda g, out, input, inplace: _elu_vjp(g, input, *SELU),
+    vjp=lambda g, out, input, inplace: _elu_vjp(g, out, input, *SELU),
     grad_fn="EluBackward0",
     method=False,
     inplace=True,
@@ -120,7 +141,7 @@ def selu(input: Tensor, inplace: Flag = False):
 
 @composite(
     aliases=_functional("celu"),
-    vjp=lambda g, out, input, alpha, inplace: _elu_vjp(g, input, alpha, 1, 1 / alpha),
+    vjp=lambda g, out, input, alpha, inplace: _elu_vjp(g, out, input, alpha, 1, 1 / alpha),
     method=False,
     inplace=True,
     samples=[*KINKS, S(t(3), 2.0)],
@@ -138,6 +159,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: Flag = False):
 
 @composite(
     aliases=_functional("rrelu"),
+    vjp=lambda g, out, input, lower, upper, *rest: _leaky_vjp(g, out, input, (lower + upper) / 2),
     grad_fn="RreluWithNoiseBackward0",
     method=False,
     inplace=True,
