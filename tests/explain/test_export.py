@@ -304,6 +304,7 @@ WRITTEN_IN_PLACE = {
     "numbers": "scatter_reduce(x[0], 0, tensor(0), x[1], 'prod') ** 2 + "
     "scatter_reduce(x[0], 0, tensor(0), z[1], 'mean', include_self=False) ** 3",
     "strided": "sum(as_strided(A[1:], (2, 2), (1, 2)) ** 3) + sum(as_strided(A, (2,), (3,)) ** 2)",
+    "even": "sum((x[:2] * const([0.5, 0.5])) ** 2) + sum((x[2:] * const([0.5])) ** 3)",
     "pools": "sum(avg_pool1d(N, 2) ** 2) + sum(interpolate(I, size=(2, 5), mode='bilinear') ** 2)",
 }
 
