@@ -39,7 +39,7 @@ def write_index(tensor: Tensor, index: Any, value: Tensor | bool | int | float) 
     check_weak(given, whole.dtype)
     if given.weak or (given.numel == 1 and _by_one_mask(items)):
         given = cast(given, whole.dtype)
-    source = value if isinstance(value, Tensor) and value is not tensor else None
+    source = value if isinstance(value, Tensor) else None
     if advanced is not None:
         given = _without_leading_ones(given, None)
         handle = tensor if node is whole else wrap_view(node, tensor)

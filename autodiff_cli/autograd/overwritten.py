@@ -105,7 +105,7 @@ def _modified(node: Node, read: Node, version: int) -> str:
     named = made_by.requires_grad and made_by.op is not LEAF
     output = made_by.args[1] if made_by.op is OUTPUT else 0
     by = made_by.args[0] if made_by.op is OUTPUT else made_by
-    now = max(version + 1, 0 if handle is None else handle.version)
+    now = version + 1 if handle is None else handle.version
     kind = f"torch.{SCALAR_TYPES[read.dtype.name]}Tensor" if read.dtype != BOOL else "CPUBoolType"
     source = f", which is output {output} of {_plain_name(by)}," if named else ""
     return (

@@ -166,12 +166,10 @@ class Algebra:
     def _merged(self, number: float, factors: list[Factor]) -> tuple[float, list[Factor]]:
         """Powers added, and fewer factors by every rule there is."""
         while number:
-            before = factors
             factors = [
                 f._replace(power=1.0) if self.atoms[f.atom].kind in IDEMPOTENT else f
                 for f in powers(self._sorted(factors))
             ]
-            number *= self.repeats(before, factors)
             fewer = (rule(self, factors) for rule in FEWER)
             found = next((made for made in fewer if made is not None), None)
             if found is None:
