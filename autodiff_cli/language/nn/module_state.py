@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...autograd.handles import wrap_view
-from ...autograd.tensor import Tensor, new_leaf
+from ...autograd.tensor import Array, Tensor, new_leaf
 from ...errors import fault
 from ...graph.dtypes import DTYPES, is_float
 from ...graph.node import Shape
@@ -117,7 +117,7 @@ def _load_state_dict(
         if waits and isinstance(stored, Tensor):  # it learns its size here
             kept.__class__ = Tensor
             kept.adopt(new_leaf(np.zeros(stored.shape, kept.dtype)))
-    differing = _differing(fitting)
+    differing = _differing(self.cls.name, fitting)
     for name, kept, stored in given:
         if not isinstance(kept, Tensor):
             call_value(kept, [stored], {})
@@ -178,14 +178,17 @@ def _mismatch(name: str, shapes: tuple[Shape, Shape]) -> str:
     )
 
 
-def _differing(given: list[tuple[str, Tensor, Any]]) -> dict[str, tuple[Shape, Shape]]:
+def _differing(owner: str, given: list[tuple[str, Tensor, Any]]) -> dict[str, tuple[Shape, Shape]]:
     """The shapes of stored tensors that are not those here, there and here, by their names."""
     differing = {}
     for name, tensor, value in given:
-        if not isinstance(value, Tensor):
-            raise misfit(
-                f"`{name}` must be a tensor, not", value, "store tensors", raises="RuntimeError"
+        if not isinstance(value, Tensor) or isinstance(value, Array):
+            kind = "numpy.ndarray" if isinstance(value, Array) else type(value).__name__
+            said = (
+                f'\n\tWhile copying the parameter named "{name}", expected torch.Tensor or '
+                f"Tensor-like object from checkpoint but received <class '{kind}'>"
             )
+            raise fault("E208 state-needs-tensors", said, kind, name=name, owner=owner)
         there, here = value.looked_at.shape, tensor.looked_at.shape
         if there != here:
             differing[name] = there, here
