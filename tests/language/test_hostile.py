@@ -88,6 +88,7 @@ def test_lists_part_at_their_first_difference_as_in_python() -> None:
         ("{}[1:2]", "E208"),
         ("1.5 & 3", "E208"),
         ("torch.zeros(0, 2 ** 62)", "E505"),
+        ("from torch.nn.modules.utils import _ntuple; _ntuple(10 ** 9)(1)", "E505"),
     ],
 )
 def test_numbers_beyond_measure_are_refused_at_their_place(line: str, code: str) -> None:

@@ -117,7 +117,7 @@ def _version(package: Any) -> str:
 
 # -- the tables -----------------------------------------------------------------------------------
 
-_OF_PATHS = "join basename dirname splitext split normpath abspath realpath relpath isabs"
+_OF_PATHS = "join basename dirname splitext split normpath abspath relpath isabs"
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "os.makedirs": _make_folder,
     "os.mkdir": _make_folder,
@@ -125,6 +125,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "os.unlink": _remove,
     "os.getenv": lambda key, default=None: files().environment.get(key, default),
     **{f"os.path.{name}": _texts(getattr(posixpath, name)) for name in _OF_PATHS.split()},
+    "os.path.realpath": _texts(posixpath.abspath),  # where links lead is not looked up
     "os.path.exists": lambda path: _is_file(path) or _is_folder(path),
     "os.path.isfile": _is_file,
     "os.path.isdir": _is_folder,

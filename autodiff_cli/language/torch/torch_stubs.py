@@ -23,7 +23,8 @@ from ..runtime.namespaces import TORCH_VERSION
 from ..values.exceptions import EXCEPTIONS
 from ..values.formatting import represent
 from ..values.functions import call_value
-from ..values.operations import iterate, truth
+from ..values.operations import items_of, truth
+from ..values.python_operators import python_binary
 from ..values.user_classes import FUNCTION, Object, UserClass, library_class
 from ..values.values import Builtin, Method, TypeName, builtins_of
 from .saved_hooks import SavedHooks, disabled
@@ -215,7 +216,11 @@ _REPEATS = ("_single", "_pair", "_triple", "_quadruple")
 def _repeated(name: str, n: int) -> Builtin:
     """`_pair(3)` is `(3, 3)`; what has items is a tuple of them."""
     single = (int, float, type(None))
-    return Builtin(name, lambda x: (x,) * n if isinstance(x, single) else tuple(iterate(x)))
+
+    def run(x: Any) -> tuple[Any, ...]:
+        return python_binary("*", (x,), n) if isinstance(x, single) else tuple(items_of(x))
+
+    return Builtin(name, run)
 
 
 SERVICES: dict[str, Any] = {

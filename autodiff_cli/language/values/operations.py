@@ -508,7 +508,8 @@ def mapping(value: Any) -> dict[Any, Any] | None:
     except AutodiffError:
         return None
     call_value = from_above("values.functions.call_value")
-    return {key: value.get_item(key) for key in iterate(call_value(keys, [], {}))}
+    dict_key = from_above("values.subscripts.dict_key")
+    return {dict_key(key): value.get_item(key) for key in iterate(call_value(keys, [], {}))}
 
 
 def pairs_of(values: Any) -> dict[Any, Any]:
