@@ -9,13 +9,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from autodiff_cli.language.nn import prelude
 from autodiff_cli.language.nn.module_names import PRELUDE
 from autodiff_cli.language.nn.optimizer_options import SIGNATURES
 from autodiff_cli.language.nn.prelude import define
 from autodiff_cli.language.runtime.attributes import METHODS
 from autodiff_cli.language.values.providers import PROVIDERS, STUBS, from_above
 from autodiff_cli.language.values.user_classes import UserClass
-from autodiff_cli.language.values.values import Builtin, UserFunction
+from autodiff_cli.language.values.values import Builtin, Scope, UserFunction
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "signatures.json"
 
@@ -72,7 +75,9 @@ def definitions() -> dict[str, dict[str, str]]:
     return found
 
 
-def test_defaults_are_those_of_pytorch() -> None:
+def test_defaults_are_those_of_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prelude, "_SCOPE", Scope(None, True))  # all is defined here, once more
+    prelude._SCOPE.names = prelude._Names()
     ours = definitions()
     for title, values in json.loads(FIXTURE.read_text("utf-8")).items():
         assert {p: ours[title].get(p) for p in values} == values, title

@@ -541,7 +541,9 @@ def shortened_rows(weight: Tensor, input: Mask, max_norm: float, norm_type: floa
     place and without recording it."""
     with grad_mode(False):
         norms = F.unsqueeze(F.vector_norm(weight, norm_type, (1,)), 1)
-        used = F.index_fill(zeros(weight, weight.shape[:1]), 0, F.reshape(input, (-1,)), 1.0)
+        used = F.index_fill(
+            zeros(weight, weight.shape[:1]), 0, cast(F.reshape(input, (-1,)), INT64), 1.0
+        )
         long = F.logical_and(norms > max_norm, F.unsqueeze(used, 1) > 0)
         shortened = F.where(long, weight * (max_norm / (norms + 1e-7)), weight)
         owner = weight.handle and weight.handle()
