@@ -252,6 +252,10 @@ def unary(symbol: str, value: Any) -> Any:
     raise fault("E208 cannot-take-unary", symbol, kind_of(value))
 
 
+# What tensors are compared with; `torch.max(x, 1)` is not, but most likely `.indices` was meant.
+_COMPARED = (Tensor, int, float, np.generic, calls.Results)
+
+
 def compare(symbol: str, left: Any, right: Any) -> Any:
     """`left symbol right`, elementwise on tensors."""
     if symbol == "is":
@@ -282,7 +286,7 @@ def compare(symbol: str, left: Any, right: Any) -> Any:
         if (
             STATE.python
             and symbol in ("==", "!=")
-            and not all(isinstance(v, Tensor | int | float | np.generic) for v in (left, right))
+            and not all(isinstance(v, _COMPARED) for v in (left, right))
         ):
             return symbol == "!="  # of other kinds, lists too, nothing is equal
         if mixed(left, right) and symbol != "==":
