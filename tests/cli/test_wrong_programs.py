@@ -296,6 +296,20 @@ TRIED = {
         "[1.0, 2.0]", "torch.tensor([1.0, 2.0])",
     ),
     "x = '3'\nw = 2.0\nloss = x * w\n": ("x * w", "float(x) * w", "`float(x)` for `x`"),
+    "import torch\nimport torch.nn.functional as F\nx = torch.ones(2, requires_grad=True)\n"
+    "y = F.leaky_relu(x * 1, -0.5, inplace=True)\ny.sum().backward()\n": (
+        ", inplace=True", "", "leave `inplace=True` out",
+    ),
+    "import torch\nx = torch.ones(2, requires_grad=True)\ny = x * 1\n"
+    "torch.nn.functional.elu_(y, -1.0).sum().backward()\n": ("elu_(", "elu(", "without `_`"),
+    "import numpy as np\nimport torch\nm = torch.nn.Linear(2, 1, bias=False)\n"
+    "m.load_state_dict({'weight': np.ones((1, 2))})\n": (
+        "np.ones((1, 2))", "torch.from_numpy(np.ones((1, 2)))", "`torch.from_numpy(a)`",
+    ),
+    "import torch\ny = torch.nn.Unflatten(1, 6)(torch.ones(2, 6))\n": (
+        "1, 6", "1, (2, -1)", "`(2, -1)`",
+    ),
+    "import torch\nn = torch.tensor(1.0).size(0)\n": ("size(0)", "size()", "`x.size()`"),
     "x = 3 // the input\nloss = x\n": ("//", "#", "write `#` for `//`"),
     "In [1]: import torch\nx = torch.ones(2)\n": ("In [1]: ", "", "remove the `In [1]: `"),
     "import torch\nx = torch.ones(2)\nIn [2]: y = x.sum()\n": (
