@@ -106,6 +106,11 @@ FILES: dict[str, str] = {
     "argparse": """
         Namespace ArgumentParser
     """,
+    "testing": """
+        _Mismatch _default_tolerances _tolerances _mismatch _number_mismatch _tensor_mismatch
+        _number_pair _tensor_pair _pair _pairs assert_close assert_allclose
+        make_tensor
+    """,
     "pathlib": """
         Path
     """,
@@ -138,6 +143,7 @@ _PREFIX = {
     "pathlib": "python.pathlib.",
     "drawing": "python.drawing.",
     "tqdm": "python.tqdm.",
+    "testing": "testing.",
     "checkpoints": "utils.checkpoint.",
     "data": "utils.data.",
     "schedulers": "optim.lr_scheduler.",

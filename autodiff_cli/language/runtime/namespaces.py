@@ -36,7 +36,7 @@ _TORCH = """
     distributions.transforms masked random
     autograd.forward_ad autograd.graph nn.parameter nn.utils.rnn nn.utils.prune
     nn.utils.parametrize nn.utils.parametrizations utils utils.data utils.checkpoint amp
-    cuda backends backends.cudnn backends.cuda backends.cuda.matmul optim.swa_utils
+    cuda backends backends.cudnn backends.cuda backends.cuda.matmul optim.swa_utils testing
 """
 MODULES: dict[str, str] = {
     "torch": "",
