@@ -19,7 +19,6 @@ from ..graph.walk import SEQUENCE, walk
 from ..symbolic.algebra import Algebra
 from ..symbolic.between import LETTERS, cuts
 from ..symbolic.differentials import (
-    CONSTANT_FACTOR,
     MARK,
     MOVED,
     REST,
@@ -31,6 +30,7 @@ from ..symbolic.differentials import (
 from ..symbolic.reading import Reader
 from ..symbolic.slopes import Slopes
 from ..symbolic.terms import NoFormula, Sum, number_of
+from ..symbolic.textbook_rules import CONSTANT_FACTOR
 from ..symbolic.writing.expression import (
     NO_MASKS,
     Call,

@@ -15,7 +15,7 @@ from ..errors import AutodiffError
 from ..graph.dtypes import is_float
 from ..graph.kinds import Kind
 from ..graph.node import Node
-from ..graph.op import constant, results_of, value_of
+from ..graph.op import constant, results_of
 from ..graph.walk import SEQUENCE, bottom_up, walk
 from .algebra import Algebra
 from .atoms.places import result_of
@@ -23,16 +23,15 @@ from .derivation import spellings
 from .reading import READERS, Reader, is_function
 from .slopes import Slopes, is_plain
 from .terms import OPERAND, NoFormula
+from .textbook_rules import CONSTANT_FACTOR, NAMED, Made, called, only_element, traced
 from .writing.expression import (
     Call,
     Expression,
-    Index,
     Infix,
     Masks,
     Name,
     Negative,
     Number,
-    Transposed,
     ahead,
     expression_of,
     filled,
@@ -48,19 +47,16 @@ from .writing.expression import (
 from .writing.lets import mapped, mentioned
 from .writing.matrix_form import Printer
 from .writing.tidy import LINEAR, given, in_full, is_kept, summed, tidied
-from .writing.windowed import MADE, MEANS, POOLED, called_as, pooled_along, pooled_as
+from .writing.windowed import MADE, MEANS, called_as
 
 SAME = ("cast", "alias", "clone", "contiguous", "depends", "with_value", "positive", "once")
 SOLVES = {"solve_triangular": 1, "cholesky_solve": 0}  # which operand they are linear in
 CUT = ("leaf", "constant", "detach")
-CONSTANT_FACTOR, REST = "a constant factor stays", "the rest is constant"
+REST = "the rest is constant"
 SUM_RULE, MOVED, TRANSPOSED = "sum rule", "elements only move", "d(u.T) = d(u).T"
 MATRICES = ("matmul", "mm", "mv", "bmm", "dot")
 MARK = "\0"
 LONGEST_RULE = 60  # characters of a rule that is said
-
-
-Made = tuple[Expression, str]
 
 
 class Rules:
@@ -76,21 +72,6 @@ class Rules:
         self.woven: Mapping[Node, tuple[Node, ...]] = {}  # products of moved arrays: of which
         self.changes: dict[Call, Node] = {}
         self.dependent: dict[Node, bool] = {variable: True}
-        self.named: dict[str, Callable[..., Made | None]] = {
-            "inv": self._inv, "inverse": self._inv, "det": self._det, "softmax": self._softmax,
-            "log_softmax": self._log_softmax, "logsumexp": self._logsumexp,
-            "vector_norm": self._norm, "norm": self._norm, "solve": self._solve,
-            "inv_raw": self._inv, "solve_raw": self._solve, "standardized": self._standardized,
-            "reciprocal": self._reciprocal, "clamp": self._clamp, "cholesky_factor": self._cholesky,
-            "cholesky_solve": self._cholesky_solve,
-            "cumprod": self._cumprod, "prod": self._prod, "logcumsumexp": self._logcumsumexp,
-            **dict.fromkeys(["cummax", "cummin"], self._so_far), "median": self._chosen,
-            "kthvalue": lambda node, inner, k, *args: self._chosen(node, inner, *args),
-            "lerp": self._between,
-            **dict.fromkeys(["max", "amax"], partial(self._extreme, "amax")),
-            **dict.fromkeys(["min", "amin"], partial(self._extreme, "amin")),
-            "maximum": partial(self._larger, "gt"), "minimum": partial(self._larger, "lt"),
-        }  # fmt: skip
 
     # -- what a rule is made of -------------------------------------------------------------------
 
@@ -205,9 +186,9 @@ class Rules:
         self, node: Node, inner: Node, call: Callable[[Expression], Expression]
     ) -> Made:  # fmt: skip
         """Of a call of one operand: linear, or of what is the only one of its value."""
-        name = _called(node)
+        name = called(node)
         if ranked(node) is not None:
-            return self._where(node, inner, self.of(node), node.args[1], True)
+            return only_element(self, node, inner, self.of(node), node.args[1], True)
         if node.inputs[0].op.key in MEANS:
             return call(self.d(inner)), f"d of {name} is {name} of d"
         return self._linearized(node, (inner,))
@@ -233,7 +214,7 @@ class Rules:
         letters = dict(zip(marks.values(), ("u", "v", "s", "t"), strict=False))
         letters |= {f"{MARK}d{mark}": f"d{letter}" for mark, letter in letters.items()}
         rule = text(given(found.shown, {m: Name(x) for m, x in letters.items()}), 0, True)
-        name = _called(call)
+        name = called(call)
         rule = f"d {name}(u) = {rule}" if len(rule) <= LONGEST_RULE else f"the derivative of {name}"
         return given(found.shown, parts), rule
 
@@ -257,10 +238,10 @@ class Rules:
         source = node.args[2] if is_logdet(node) else node
         if source.op.key == "output" and source.args[0].op.key == "slogdet":
             matrix = source.args[0].args[0]
-            return self._traced(matrix), "d logdet(M) = trace(inv(M) @ dM)"
+            return traced(self, matrix), "d logdet(M) = trace(inv(M) @ dM)"
         call = node.args[0] if key == "output" and node.args[1] == 0 else node
-        named = self.named.get(_called(call))
-        if named is not None and (made := named(node, *call.args)) is not None:
+        named = NAMED.get(called(call))
+        if named is not None and (made := named(self, node, *call.args)) is not None:
             return made
         if key == "where" and not self.depends(node.args[0]):
             sides = [self.d(x) if self.depends(x) else Number(0.0) for x in node.args[1:]]
@@ -272,11 +253,11 @@ class Rules:
         if key in SOLVES and not self.depends(node.args[not SOLVES[key]]):
             right = node.args[SOLVES[key]]
             shown = self.of(node, {**self.names, right: MARK}, True)
-            return given(shown, {MARK: self.d(right)}), f"{_called(node)} is linear in that"
+            return given(shown, {MARK: self.d(right)}), f"{called(node)} is linear in that"
         if node.op.kind is Kind.MOVEMENT and key not in (*SAME, *LINEAR):
             return self.with_changes(node), TRANSPOSED if transposes(node) else MOVED
         if key in LINEAR:
-            return self.with_changes(node), f"d of {_called(node)} is {_called(node)} of d"
+            return self.with_changes(node), f"d of {called(node)} is {called(node)} of d"
         if key in READERS and not node.ndim and key != "output":
             return self._loss(node)
         body = result_of(node) or node.body
@@ -290,7 +271,7 @@ class Rules:
             shown, own = self.d(body), self.names.get(node)
             opened = [*self.changes.values()]
             if own is None or len(opened) != 1:
-                return shown, f"what {_called(call)} is"
+                return shown, f"what {called(call)} is"
             self.names = {opened[0]: own, **self.names}
             return shown, f"what {own} is"
         if is_function(node):
@@ -334,217 +315,6 @@ class Rules:
             power = Infix("pow", self.of(base), Infix("sub", shown, Number(1)))
         return Infix("mul", Infix("mul", shown, power), self.d(base)), "power rule"
 
-    def _inv(self, node: Node, matrix: Node) -> Made:
-        inverse = Call("inv", (self.of(matrix),))
-        shown = Infix("matmul", Infix("matmul", inverse, self.d(matrix)), inverse)
-        return Negative(shown), "d inv(M) = -inv(M) @ dM @ inv(M)"
-
-    def _det(self, node: Node, matrix: Node) -> Made:
-        shown = Infix("mul", Call("det", (self.of(matrix),)), self._traced(matrix))
-        return shown, "d det(M) = det(M) * trace(inv(M) @ dM)"
-
-    def _traced(self, matrix: Node) -> Expression:
-        inverse = Call("inv", (self.of(matrix),))
-        return Call("trace", (Infix("matmul", inverse, self.d(matrix)),))
-
-    def _softmax(self, node: Node, z: Node, dim: int, *args: Any) -> Made:
-        p = self.of(node)
-        change = self.d(z)
-        mean = along(Infix("mul", p, change), dim, True)
-        shown = Infix("mul", p, Infix("sub", change, mean))
-        return shown, "d softmax(z) = p * (dz - sum(p * dz)), p = softmax(z)"
-
-    def _log_softmax(self, node: Node, z: Node, dim: int, *args: Any) -> Made:
-        change = self.d(z)
-        p = Call("softmax", (self.of(z), Number(dim)))
-        mean = along(Infix("mul", p, change), dim, True)
-        return Infix("sub", change, mean), "d log_softmax(z) = dz - sum(softmax(z) * dz)"
-
-    def _logsumexp(self, node: Node, z: Node, dims: Any, keepdim: bool = False) -> Made | None:
-        if len(dims) != 1:
-            return None
-        (dim,) = dims
-        p = Call("softmax", (self.of(z), Number(dim)))
-        shown = along(Infix("mul", p, self.d(z)), dim, keepdim, not node.ndim)
-        return shown, "d logsumexp(z) = sum(softmax(z) * dz)"
-
-    def _norm(
-        self, node: Node, x: Node, ord: Any = 2, dims: Any = None, keepdim: Any = False, *args: Any
-    ) -> Made | None:
-        axes = dims if isinstance(dims, tuple) else (dims,)
-        if ord not in (2, None, "fro") or (node.ndim and len(axes) != 1):
-            return None
-        product = Infix("mul", self.of(x), self.d(x))
-        above = along(product, axes[0] if node.ndim else None, bool(keepdim))
-        return Infix("div", above, self.of(node)), "d norm(x) = sum(x * dx) / norm(x)"
-
-    def _prod(
-        self, node: Node, inner: Node, dim: int | None = None, keepdim: bool = False, *args: Any
-    ) -> Made:
-        if not value_of(inner).all():
-            raise NoFormula(node)
-        shown = along(Infix("div", self.d(inner), self.of(inner)), dim, keepdim, not node.ndim)
-        return Infix("mul", self.of(node), shown), "d prod(u) = prod(u) * sum(du / u)"
-
-    def _standardized(
-        self, node: Node, x: Node, mean: Node, over: Node, weight: Any, bias: Any, dims: Any,
-        shape: Any, *args: Any,
-    ) -> Made:  # fmt: skip
-        """Of rows with mean 0 and variance 1, times a weight."""
-        scale, away = self.of(over), Infix("sub", self.of(x), self.of(mean))
-        axes = Name(str(dims[0] if len(dims) == 1 else tuple(dims)))
-
-        def mean_of(part: Expression) -> Expression:
-            return Call("mean", (part, axes), (("keepdim", "True"),))
-
-        parts: list[Expression] = []
-        if self.depends(x):
-            change = self.d(x)
-            squared = Infix("pow", scale, Number(2))
-            turned = Infix("mul", Infix("mul", away, squared), mean_of(Infix("mul", away, change)))
-            own = Infix("sub", Infix("sub", change, mean_of(change)), turned)
-            parts.append(Infix("mul", own, scale))
-            if weight is not None:
-                parts[0] = Infix("mul", parts[0], self._seen(self.of(weight), shape))
-        if weight is not None and self.depends(weight):
-            normal = Infix("mul", away, scale)
-            parts.append(Infix("mul", normal, self._seen(self.d(weight), shape)))
-        if bias is not None and self.depends(bias):
-            made = self._seen(self.d(bias), shape)
-            parts.append(made if parts else Infix("mul", filled(1, node.shape), made))
-        rule = "d n(u) = (du - mean(du) - n * mean(n * du)) / s, n(u) = (u - mean(u)) / s"
-        return summed(parts), rule if self.depends(x) else CONSTANT_FACTOR
-
-    def _seen(self, parameter: Expression, shape: Any) -> Expression:
-        """A parameter of each channel beside what it multiplies."""
-        behind = len(shape) - 1
-        if shape[-1:] != (1,):
-            return parameter
-        return Index(parameter, ", ".join([":"] + ["None"] * behind))
-
-    def _reciprocal(self, node: Node, below: Node) -> Made:
-        shown = Infix("div", self.d(below), Infix("pow", self.of(below), Number(2)))
-        return Negative(shown), "d (1 / u) = -du / u**2"
-
-    def _solve(self, node: Node, matrix: Node, right: Node, *args: Any) -> Made:
-        parts = [self.d(right)] if self.depends(right) else []
-        if self.depends(matrix):
-            change: Expression = Infix("matmul", self.d(matrix), self.of(node))
-            parts = [Infix("sub", parts[0], change) if parts else Negative(change)]
-        shown = Call("solve", (self.of(matrix), *parts))
-        return shown, "d solve(M, b) = solve(M, db - dM @ solve(M, b))"
-
-    def _clamp(self, node: Node, inner: Node, low: Any = None, high: Any = None) -> Made | None:
-        shown = self.d(inner)
-        for bound, key in ((high, "le"), (low, "ge")):
-            if isinstance(bound, Node):
-                if self.depends(bound):
-                    return None
-                holds = Infix(key, self.of(inner), self.of(bound))
-                shown = Call("where", (holds, shown, Number(0.0)))
-        return shown, "d clamp(u) = du between the bounds, and 0 outside"
-
-    def _cumprod(self, node: Node, inner: Node, dim: int, *args: Any) -> Made:
-        over = Infix("div", self.d(inner), self.of(inner))
-        shown = Infix("mul", self.of(node), Call("cumsum", (over, Number(dim))))
-        return shown, "d cumprod(u) = cumprod(u) * cumsum(du / u)"
-
-    def _logcumsumexp(self, node: Node, inner: Node, dim: int, *args: Any) -> Made:
-        weighted = Infix("mul", Call("exp", (self.of(inner),)), self.d(inner))
-        over = Call("exp", (Negative(self.of(node)),))
-        shown = Infix("mul", over, Call("cumsum", (weighted, Number(dim))))
-        return shown, "d logcumsumexp(u) = exp(-logcumsumexp(u)) * cumsum(exp(u) * du)"
-
-    def _so_far(self, node: Node, inner: Node, dim: int) -> Made:
-        name = _called(node.args[0])
-        places = Index(Call(name, (self.of(inner), Number(dim))), 1)
-        shown = Call("gather", (self.d(inner), Number(dim), places))
-        return shown, f"d {name}(u) = du at the places of {name}(u)"
-
-    def _between(self, node: Node, start: Node, end: Node, weight: Node) -> Made | None:
-        if self.depends(weight):
-            return None
-        w, rule = self.of(weight), "d lerp(u, v, w) = du + w * (dv - du)"
-        if not self.depends(end):
-            return Infix("mul", Infix("sub", Number(1), w), self.d(start)), rule
-        if not self.depends(start):
-            return Infix("mul", w, self.d(end)), rule
-        shown = Infix("mul", w, Infix("sub", self.d(end), self.d(start)))
-        return Infix("add", self.d(start), shown), rule
-
-    def _larger(self, key: str, node: Node, left: Node, right: Node) -> Made | None:
-        """Of two that are nowhere equal."""
-        if (value_of(left) == value_of(right)).any():
-            return None
-        sides = [self.d(x) if self.depends(x) else Number(0.0) for x in (left, right)]
-        shown = Call("where", (Infix(key, self.of(left), self.of(right)), *sides))
-        word = "larger" if key == "gt" else "smaller"
-        return shown, f"d {_called(node)}(u, v) = du where u is {word}, else dv"
-
-    def _chosen(
-        self, node: Node, inner: Node, dim: int | None = None, keepdim: bool = False
-    ) -> Made | None:
-        value = self.of(node)
-        if dim is not None and not keepdim and inner.ndim > 1:
-            value = Index(value, ":, " * (dim % inner.ndim) + "None")
-        return self._where(node, inner, value, dim, keepdim)
-
-    def _extreme(
-        self, name: str, node: Node, inner: Node, dims: Any = None, keepdim: bool = False
-    ) -> Made | None:
-        axes = dims if isinstance(dims, tuple) else (dims,)
-        if len(axes) != 1 or not inner.ndim:
-            return None
-        found = self.of(node)
-        if axes[0] is not None and node.ndim:
-            parts = self.of(inner), Number(axes[0])
-            found = Call(name, parts, (("keepdim", "True"),))
-        return self._where(node, inner, found, axes[0], keepdim)
-
-    def _where(
-        self, node: Node, inner: Node, value: Expression, dim: int | None, keepdim: bool
-    ) -> Made:
-        """What changes as the only element that has a value."""
-        if not alone(inner, node, dim):
-            raise NoFormula(node)
-        there = Call("where", (Infix("eq", self.of(inner), value), self.d(inner), Number(0.0)))
-        name = _called(node.args[0] if node.op.key == "output" else node)
-        return along(there, dim, keepdim, not node.ndim), f"d {name}(u) = du where u is {name}(u)"
-
-    def _cholesky(self, node: Node, matrix: Node, upper: bool = False, *args: Any) -> Made | None:
-        if upper or matrix.ndim != 2:
-            return None
-        factor, size = self.of(node), matrix.shape[0]
-        inverse = Call("inv", (factor,))
-        half = Infix("div", Call("eye", (Number(size),)), Number(2))
-        lower = Infix("sub", Call("tril", (filled(1, matrix.shape),)), half)
-        both = Infix("matmul", inverse, self._symmetric(matrix))
-        within = Infix("mul", lower, Infix("matmul", both, Transposed(inverse)))
-        rule = "d L = L @ (P * (inv(L) @ dM @ inv(L).T)), P = tril(1) - eye / 2"
-        return Infix("matmul", factor, within), rule
-
-    def _cholesky_solve(
-        self, node: Node, right: Node, factor: Node, upper: bool = False
-    ) -> Made | None:  # fmt: skip
-        """Of the matrix of which the factor is."""
-        source = factor.args[0] if factor.op.key == "output" else factor
-        if upper or source.op.key != "cholesky_factor" or source.args[1] or factor.ndim != 2:
-            return None
-        change = Infix("matmul", self._symmetric(source.args[0]), self.of(node))
-        inner = Infix("sub", self.d(right), change) if self.depends(right) else Negative(change)
-        shown = Call("cholesky_solve", (inner, self.of(factor)))
-        return shown, "d cholesky_solve(b, L) = cholesky_solve(db - dM @ cholesky_solve(b, L), L)"
-
-    def _symmetric(self, matrix: Node) -> Expression:
-        """The change of a matrix; of one that does not stay symmetric the mean of both halves."""
-        drawn = np.random.default_rng(0).standard_normal(self.variable.shape)
-        linearized = Linearized([matrix], [self.variable])
-        (tangent,) = linearized.along([constant(np.asarray(drawn, self.variable.dtype))])
-        moved, change = value_of(tangent), self.d(matrix)
-        if np.allclose(moved, moved.T):
-            return change
-        return Infix("div", Infix("add", change, Transposed(change)), Number(2))
-
     def _loss(self, node: Node) -> Made:
         """A number: its derivative by each operand times the change."""
         algebra = Algebra()
@@ -573,7 +343,7 @@ class Rules:
             for part, by, into in (local, change, found), (given(slope, letters), moved, said):
                 product = by if part == Number(1) else Infix("mul", part, by)
                 into.append(Call("sum", (product,)) if inner.ndim > node.ndim else product)
-        name = f"{_called(node)}({', '.join(x.text for x in letters.values())})"
+        name = f"{called(node)}({', '.join(x.text for x in letters.values())})"
         rule = f"chain rule: d {name} = {text(tidied(summed(said)), 0, True)}"
         return summed(found), rule
 
@@ -652,30 +422,3 @@ def woven(result: Node, ends: Container[Node]) -> tuple[dict[Node, tuple[Node, .
 
 def _down_to(nodes: list[Node], ends: set[Node]) -> set[Node]:
     return set(walk(nodes, lambda node: () if node in ends else node.inputs))
-
-
-def _called(node: Node) -> str:
-    if ranked(node) is not None:
-        return "kthvalue"
-    if (along := pooled_along(node)) is not None:
-        return along[1][0]
-    own = node.op.counterpart
-    name = own[0] if type(own) is tuple else node.op.name
-    if node.op.key in POOLED:
-        name = (pooled_as(node) or [name])[0]
-    return name.removeprefix("nn.functional.").removeprefix("linalg.")
-
-
-def along(inner: Expression, dim: int | None, keepdim: bool, whole: bool = False) -> Expression:
-    """A sum along an axis; `whole`: there is no other."""
-    if dim is None or whole:
-        return Call("sum", (inner,))
-    return Call("sum", (inner, Number(dim)), (("keepdim", "True"),) if keepdim else ())
-
-
-def alone(inner: Node, found: Node, dim: int | None = None) -> bool:
-    """Whether what was found among elements, or in each row along `dim`, is there once."""
-    values, chosen = value_of(inner), value_of(found)
-    if dim is not None and chosen.ndim < values.ndim:
-        chosen = np.expand_dims(chosen, dim)
-    return bool(((values == chosen).sum(dim) == 1).all())
