@@ -24,9 +24,10 @@ class Source:
 
     `name` is what messages show (a path as the user gave it, `<stdin>`, `<expr>`), `text` is the
     decoded text with a leading byte-order mark removed and line ends made `\\n`; `before`: how many
-    lines of a whole, of which it is a part, stand above it.
+    lines of a whole, of which it is a part, stand above it. `shown`: whether people see it.
     """
 
+    shown = True
     __slots__ = ("_has", "_starts", "before", "name", "text")
 
     def __init__(self, text: str, name: str = "<expr>", before: int = 0):

@@ -136,7 +136,7 @@ def mark_overwritten(node: Node, by: Node | None, version: int) -> None:
         return
     if by is not None and not by.requires_grad:
         by = None  # no backward comes to it: nodes of steps long ago would hold all later ones
-    change = (STATE.span, by, version, Node.counter())
+    change = (STATE.place, by, version, Node.counter())
     changed = [node]
     for part in changed:
         for whole in _undetached(part):

@@ -25,7 +25,8 @@ MOST_WARNINGS = 100
 
 class Run:
     """What a program has set when it begins. `grad`: whether applications are recorded for
-    differentiation. `span`: place of the expression being evaluated. `max_bytes`: memory a
+    differentiation. `span`: place of the expression being evaluated, `called`:
+    where the program called the library, while that runs. `max_bytes`: memory a
     program's tensors may take together. `batching`: in vmap, the `seq` from which nodes may stand
     for one example of many, else 0; `opened`: in `torch.func.grad` and its kin, the `seq` at which
     the innermost began, else 0; `levels`: the transforms whose functions are running, the
@@ -87,6 +88,7 @@ class Run:
         self.array_options: dict[str, Any] = {}
         self.allow: Any = None
         self.span: Span | None = None
+        self.called: Span | None = None
         self.max_bytes = 1 << 30
         self.max_steps = 1_000_000
         self.max_depth = 1000
@@ -143,9 +145,15 @@ class State(Run, local):
         self.results: list[Callable[[Any, Any], None]] = []
         self.observer: Any = None
 
+    @property
+    def place(self) -> Span | None:
+        """The place of what is being evaluated that a person can look at."""
+        span = self.span
+        return span if span is None or span.source.shown else self.called
+
     def warn(self, code: str, message: str, help: str) -> None:
         """Warn of what is being evaluated, once a place."""
-        warning = Diagnostic(code, message, self.span, helps=(help,), severity="warning")
+        warning = Diagnostic(code, message, self.place, helps=(help,), severity="warning")
         if warning not in self.warnings and len(self.warnings) < MOST_WARNINGS:
             self.warnings.append(warning)
 

@@ -70,6 +70,10 @@ def test_texts_of_every_length(form: str) -> None:
     assert found == {text: WORDS[text] for text in found}
 
 
+def test_no_place_is_in_the_library() -> None:
+    assert not any("<library>" in said for said in WORDS.values())
+
+
 CLASSES = {
     "x": "<class 'torch.Tensor'>",
     "x.grad_fn": "<class 'MulBackward0'>",

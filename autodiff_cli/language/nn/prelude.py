@@ -54,6 +54,7 @@ _OF_SELF = re.compile(r"""(?<![\w)\]}"'])\.(?=[a-z_])""")
 class PreludeSource(Source):
     """Text of the library; its spans never reach a program."""
 
+    shown = False
     __slots__ = ()
 
 
@@ -77,19 +78,20 @@ class LibraryFunction(UserFunction):
 
     def call(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
         span = STATE.span
-        if span is not None and type(span.source) is PreludeSource:
+        if span is not None and not span.source.shown:
             return self.run(args, kwargs)
         if not STATE.python and self.name == "__init__":
             args = [plain(value) for value in args]
             kwargs = {name: plain(value) for name, value in kwargs.items()}
         check_device(kwargs.get("device"))
         since = tick()
+        before, STATE.called = STATE.called, span
         try:
             result = self.run(args, kwargs)
         except AutodiffError as error:
             raise _from_outside(error, self) from None
         finally:
-            STATE.span = span
+            STATE.span, STATE.called = span, before
         _place(args[0] if self.name == "__init__" else result, since, span)
         return result
 
@@ -104,8 +106,8 @@ class LibraryFunction(UserFunction):
 def _from_outside(error: AutodiffError, function: LibraryFunction) -> AutodiffError:
     """The error without places in the library, in the words of its callers."""
     found = error.diagnostic
-    if found.span is not None and type(found.span.source) is PreludeSource:
-        labels = [label for label in found.labels if type(label.span.source) is not PreludeSource]
+    if found.span is not None and not found.span.source.shown:
+        labels = [label for label in found.labels if label.span.source.shown]
         error.amend(span=None, label="", labels=tuple(labels))
         if isinstance(error, Raised):
             error.amend(
@@ -125,7 +127,7 @@ def _place(result: Any, since: int, span: Span | None) -> None:
 
     made = new(tensor.looked_at for tensor in _tensors(result))
     for node in walk(made, lambda node: new((*node.inputs, *bodies(node)))):
-        if node.span is not None and type(node.span.source) is PreludeSource:
+        if node.span is not None and not node.span.source.shown:
             node.span = span
 
 
