@@ -46,6 +46,6 @@ def no_memory(what: str, smaller: str = "use less at a time", most: str = "") ->
     return error.amend(message=f"{what} needs more than {most}") if most else error
 
 
-def out_of_time(limit: float, what: str = "--timeout") -> AutodiffError:
+def out_of_time(limit: float, what: str) -> AutodiffError:
     """E508."""
     return fault("E508 time-limit-s-reached", limit, what, limit * 10)

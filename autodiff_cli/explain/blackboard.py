@@ -32,7 +32,6 @@ from ..symbolic.slopes import Slopes
 from ..symbolic.terms import NoFormula, Sum, number_of
 from ..symbolic.textbook_rules import CONSTANT_FACTOR
 from ..symbolic.writing.expression import (
-    NO_MASKS,
     Call,
     Expression,
     Infix,
@@ -78,8 +77,8 @@ class Known(NamedTuple):
 
 
 def derivation(
-    result: Node, variable: Node, known: Known, change: str, masks: Masks = NO_MASKS,
-    collects: bool = True,
+    result: Node, variable: Node, known: Known, change: str, masks: Masks,
+    collects: bool,
 ) -> list[Line]:  # fmt: skip
     """The lines from `d(result)` to one in which only the change of the variable is left;
     `collects`: what multiplies a change, on the way. Raises NoFormula where an op has no rule that

@@ -200,7 +200,7 @@ def verdict(spectrum: Spectrum, precision: int, sci: bool = False) -> list[str]:
 # -- tables and files -----------------------------------------------------------------------------
 
 
-def print_blocks(found: Derivatives, page: Page, *, flat: bool = False) -> None:
+def print_blocks(found: Derivatives, page: Page, *, flat: bool) -> None:
     """Print each block under its title, laid out for the width there is."""
     from rich.text import Text
 
@@ -239,7 +239,7 @@ def _of_numbers(found: Derivatives) -> tuple[str, np.ndarray]:
     return f"{of}  by {rows}  {format_shape(values.shape)}", values
 
 
-def write_blocks(path: str, found: Derivatives, flat: bool = False) -> None:
+def write_blocks(path: str, found: Derivatives, flat: bool) -> None:
     """All blocks in an .npz, a single one in an .npy or .csv."""
     store_arrays(
         path,

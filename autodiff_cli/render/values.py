@@ -15,7 +15,7 @@ import numpy as np
 from ..numerals import writable
 from .text import format_count, format_number, matrix_lines
 
-SPARK = "▁▂▃▄▅▆▇█"
+SPARK, BINS = "▁▂▃▄▅▆▇█", 16
 _EDGE = 2  # rows and columns shown at each end of a large matrix
 _VECTOR_EDGE = 3
 _FEW = 9  # elements that fit on one line
@@ -149,7 +149,7 @@ def extent(arrays: list[np.ndarray]) -> tuple[Any, Any]:
     return (min(a.min() for a in found), max(a.max() for a in found)) if found else (None, None)
 
 
-def sparkline(array: np.ndarray, bins: int = 16) -> str:
+def sparkline(array: np.ndarray) -> str:
     """The distribution of log10 of the magnitudes of nonzero finite elements."""
     magnitudes = np.abs(np.asarray(array, np.float64).ravel())
     magnitudes = magnitudes[np.isfinite(magnitudes) & (magnitudes > 0)]
@@ -159,7 +159,7 @@ def sparkline(array: np.ndarray, bins: int = 16) -> str:
     low, high = float(logs.min()), float(logs.max())
     if high - low < 1e-9:
         return f"log10|g|  {low:.1f} everywhere"
-    counts, _ = np.histogram(logs, bins, (low, high))
+    counts, _ = np.histogram(logs, BINS, (low, high))
     heights = np.ceil(counts / counts.max() * (len(SPARK) - 1)).astype(int)
     return f"log10|g|  {low:.1f} {''.join(SPARK[h] for h in heights)} {high:.1f}"
 

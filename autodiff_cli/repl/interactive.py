@@ -306,7 +306,7 @@ class Interactive(Program):
         self.undone.extend(reversed(gone))
         return [entry for entry in reversed(gone) if not entry.looks]
 
-    def redo(self, count: int = 1) -> list[Entry]:
+    def redo(self, count: int) -> list[Entry]:
         """Run again what was taken back, with what was only shown in between."""
         done: list[Entry] = []
         with uninterrupted():
@@ -356,9 +356,9 @@ class Interactive(Program):
 
     # -- looking ------------------------------------------------------------------------------
 
-    def parse_value(self, text: str, name: str = "<repl>") -> syntax.Node:
+    def parse_value(self, text: str) -> syntax.Node:
         """The tree of one expression; E102 when the text is no expression."""
-        trees = parse(Source(text, name)).body
+        trees = parse(Source(text, "<repl>")).body
         if len(trees) != 1 or not isinstance(trees[0], syntax.ExprStmt):
             raise fault("E102 not-expression", text.strip()[:60])
         return trees[0].value

@@ -140,7 +140,7 @@ def grad_and_value(
     kwargs: dict[str, Any],
     argnums: Argnums,
     has_aux: bool,
-    name: str = "grad_and_value",
+    name: str,
 ) -> tuple[Any, Any, Any]:
     """Gradients in the structure of the chosen arguments, the value, and the aux."""
     run = _Run(name, call, args, kwargs, argnums, has_aux)

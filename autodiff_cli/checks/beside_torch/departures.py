@@ -196,9 +196,7 @@ def differs(
     return f"{count} of {near.size} element{'' if near.size == 1 else 's'} differ", largest, rows
 
 
-def first_node(
-    left: Node, right: Node, rtol: float | None = None, atol: float | None = None
-) -> Node:
+def first_node(left: Node, right: Node, rtol: float | None, atol: float | None) -> Node:
     """The innermost node that departs: its inputs agree, or the two graphs differ there."""
     node, other = left, right
     while True:

@@ -101,7 +101,7 @@ def _check_parameter(tensor: Any, known: set[int], differentiable: bool) -> None
         raise fault("E205 some-parameters-appear-more")
 
 
-def clear_gradient(tensor: Tensor, keep: bool = False) -> None:
+def clear_gradient(tensor: Tensor, keep: bool) -> None:
     """Forget a gradient, or make it zero."""
     grad = tensor.grad
     if grad is None:

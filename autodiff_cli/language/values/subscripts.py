@@ -97,7 +97,7 @@ def _dims_taken(part: Any) -> int:
     return part.node.ndim if isinstance(part, Tensor) and part.dtype.kind == "b" else 1
 
 
-def index_parts(key: Any, array: bool = False) -> tuple[Any, ...]:
+def index_parts(key: Any, array: bool) -> tuple[Any, ...]:
     """An index as the op table takes it: a tuple of ints, slices, None, Ellipsis, bools, nodes,
     lists. A short list that holds more than numbers is a tuple, as PyTorch reads it."""
     several = isinstance(key, tuple) and not isinstance(key, Size)

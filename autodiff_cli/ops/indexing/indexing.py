@@ -171,7 +171,7 @@ def _of_number(items: list[Any]) -> str:
 
 
 def basic_part(
-    input: Node, items: list[Any], skip_whole: bool = False
+    input: Node, items: list[Any], skip_whole: bool
 ) -> tuple[Node, tuple[Node | None, ...] | None]:
     """The view that ints, slices and Nones make, and the index tensors by dim of the view.
 

@@ -20,7 +20,7 @@ SCHEMA = "autodiff.graph/1"
 _LONGEST = 60
 
 
-def graph_text(found: Drawing, form: str, *, direction: str = "BT", precision: int = 6) -> str:
+def graph_text(found: Drawing, form: str, *, direction: str, precision: int) -> str:
     """The drawing as dot, mermaid, JSON, a picture or a page with it, with a line end after every
     line; what becomes PNG is SVG yet."""
     if form in ("svg", "png", "html"):

@@ -42,7 +42,7 @@ class Picture(NamedTuple):
     layout: Layout
 
 
-def picture_of(found: Drawing, direction: str = "BT", precision: int = 6) -> Picture:
+def picture_of(found: Drawing, direction: str, precision: int) -> Picture:
     """Lay a drawing out; one of many nodes by the lines of its program."""
     found = collapsed(found)
     places = {vertex.id: at for at, vertex in enumerate(found.vertices)}

@@ -149,7 +149,7 @@ def repeated(reader: Reader, node: Node, inner: Node, repeats: tuple[int, ...]) 
 
 
 def side_by_side_means(
-    reader: Reader, node: Node, inner: Node, rules: Sequence[Any], divisor: float | None = None
+    reader: Reader, node: Node, inner: Node, rules: Sequence[Any], divisor: float | None
 ) -> Sum:
     """Means of windows that lie side by side: of parts of axes."""
     if not node.numel:
