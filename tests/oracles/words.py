@@ -36,6 +36,8 @@ NEWER = {
     r"cannot use '\w+' as a (?:set element|dict key) \((.*)\)$": r"\1",
     r"(too many values to unpack \(expected \d+), got \d+\)$": r"\1)",
     r"(non-default argument '\w+' follows default argument) '\w+'$": r"\1",
+    r"(got an unexpected keyword argument '\w+')\. Did you mean '\w+'\?$": r"\1",
+    r"without an implementation for (abstract methods?) '(.*)'$": r"with \1 \2",
     r"type dtype\('(\w+)'\) not compatible with finfo$": r"type <class 'numpy.\1'> not inexact",
 }
 
