@@ -3,16 +3,19 @@
 What `derive` shows was compared before: where a formula is wrong the graph of the gradient is shown
 instead, so nobody would notice that one is lost. Here formulas are asked for without that, found on
 one set of inputs and evaluated on another. Which inputs of which samples have one, and how long it
-is, was recorded (`RECORD_SAID=1` does): one may get shorter, but not longer, wrong or lost.
+is, was recorded (`RECORD_SAID=1` does): one may get shorter, but not longer, wrong or lost. So were
+its words and those of what it was chosen from, all of which are the gradient, and its derivation.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from unittest import mock
 from zlib import crc32
 
 import numpy as np
@@ -20,7 +23,7 @@ import numpy as np
 from autodiff_cli.autograd import reverse
 from autodiff_cli.autograd.tensor import Tensor
 from autodiff_cli.errors import AutodiffError
-from autodiff_cli.explain.blackboard import Known, derivation
+from autodiff_cli.explain.blackboard import Known, Line, derivation
 from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.op import constant, value_of
 from autodiff_cli.graph.registry import F
@@ -29,11 +32,16 @@ from autodiff_cli.language.runtime.expressions import Context, compile_expressio
 from autodiff_cli.language.syntax.parser import parse
 from autodiff_cli.language.values.values import Scope
 from autodiff_cli.source import Source
-from autodiff_cli.symbolic.derivation import Formulas
-from autodiff_cli.symbolic.terms import NoFormula
+from autodiff_cli.symbolic import derivation as derivations
+from autodiff_cli.symbolic.derivation import Formula, Formulas
+from autodiff_cli.symbolic.shorter import opened, ways
+from autodiff_cli.symbolic.terms import NoFormula, Sum
 from autodiff_cli.symbolic.writing.expression import Expression, text
+from autodiff_cli.symbolic.writing.forms import Form
 from autodiff_cli.symbolic.writing.latex import latex
+from autodiff_cli.symbolic.writing.matrix_form import Printer, printed
 
+from ..said import said as recorded
 from ..table import Case, apply, array_of, cases, each_op, nodes_of, specs, weights
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "formulas.json"
@@ -83,31 +91,58 @@ def gradient_of(total: Node, node: Node) -> np.ndarray | None:
     return None if found is None else value_of(found)
 
 
-def lengths(case: Case, place: str) -> list[int | None]:
-    """The cost of the formula for an input, and how many lines lead to it; None: it has none."""
+def tried(printer: Printer, sum_: Sum) -> Iterator[Form]:
+    """The forms of a sum by itself, with its brackets multiplied out, and after each change."""
+    for other in (sum_, opened(printer.algebra, sum_), *ways(printer.algebra, sum_, [])):
+        with suppress(NoFormula):
+            if other is not None:
+                yield printer._form(other)
+
+
+def lengths(case: Case, place: str) -> tuple[list[int | None], list[str]]:
+    """The cost of the formula for an input, and how many lines lead to it; None: it has none. Then
+    in words what is shown, and what was not because it is longer."""
     nodes, total, names = made(case, "")
     if total is None or not nodes[place].requires_grad:
-        return [None, None]
+        return [None, None], []
     others, again, others_names = made(case, "again")
     given = {name: constant(value_of(node)) for node, name in others_names.items()}
     expected = None if again is None else gradient_of(again, others[place])
     if expected is None or not np.isfinite(expected).all():
-        return [None, None]
+        return [None, None], []
     rtol = 1e-3 if expected.dtype.itemsize < 8 else 1e-8
     largest = float(np.abs(expected).max(initial=1.0))
+
+    def is_right(shown: Expression, lets: Any = ()) -> bool:
+        known: dict[str, Any] = dict(given)
+        for name, part in lets:
+            known[name] = Tensor(constant(evaluated(part, known)))
+        value = evaluated(shown, known)
+        return value.shape == expected.shape and np.allclose(value, expected, rtol, rtol * largest)
+
+    def seen(printer: Printer, sum_: Sum) -> Expression:
+        shown = printed(printer, sum_)
+        other.update(dict.fromkeys(tried(printer, sum_)))
+        return shown
+
     found: list[int | None] = [None, None]
+    words: list[str] = []
+    other: dict[Form, None] = {}
     try:
-        for formula in Formulas(total, [nodes[place]], names, {}).by([nodes[place]]):
-            known: dict[str, Any] = dict(given)
-            for name, part in formula.lets:
-                known[name] = Tensor(constant(evaluated(part, known)))
-            value = evaluated(formula.shown, known)
-            if value.shape == expected.shape and np.allclose(value, expected, rtol, rtol * largest):
+        with mock.patch.object(derivations, "printed", seen):
+            formulas = Formulas(total, [nodes[place]], names, {}).by([nodes[place]])
+        for formula in formulas:
+            if is_right(formula.shown, formula.lets):
                 written = latex(formula.shown)
                 assert written.count(r"\left") == written.count(r"\right")
                 found[0] = formula.cost
+                words += [*said(formula), written]
     except (NoFormula, AutodiffError):  # or one in words that programs do not have
         pass
+    for form in other if found[0] is not None else ():
+        value = np.broadcast_to(evaluated(form.shown, given), expected.shape)
+        np.testing.assert_allclose(value, expected, rtol, rtol * largest)
+        words.append(f"{form.cost} {form.marks} {text(form.shown)}")
     try:
         lines = derivation(total, nodes[place], Known(names, {}, {}, {}, ()), "change")
         change = weights(case, expected.shape, "change").astype(expected.dtype)
@@ -117,20 +152,30 @@ def lengths(case: Case, place: str) -> list[int | None]:
         value = evaluated(lines[-1].shown, known)
         if np.allclose(value, (expected * change).sum(), rtol * 10, rtol * largest):
             found[1] = len(lines)
+            words += [part for line in lines for part in (*said(line), *line.rules)]
     except (NoFormula, AutodiffError):
         pass
-    return found
+    return found, words
+
+
+def said(line: Formula | Line) -> Iterator[str]:
+    yield from (f"{name} = {text(part)}" for name, part in line.lets)
+    yield text(line.shown)
 
 
 @each_op(CASES)
 def test_formulas_are_the_gradients(case: Case) -> None:
-    found = {place: lengths(case, place) for place, spec in specs(case) if spec.grad}
+    both = {place: lengths(case, place) for place, spec in specs(case) if spec.grad}
+    found = {place: numbers for place, (numbers, _) in both.items()}
+    texts = [f"{place}: " + "\n".join(words) for place, (_, words) in both.items() if words]
     if RECORD:
         RECORDED.pop(case.name, None)
         if any(number is not None for pair in found.values() for number in pair):
             RECORDED[case.name] = found
         rows = (f"{json.dumps(key)}: {json.dumps(RECORDED[key])}" for key in sorted(RECORDED))
         FIXTURE.write_text("{\n" + ",\n".join(rows) + "\n}\n", "utf-8")
-    for place, recorded in RECORDED.get(case.name, {}).items():
-        for now, before in zip(found[place], recorded, strict=True):
+    for place, numbers in RECORDED.get(case.name, {}).items():
+        for now, before in zip(found[place], numbers, strict=True):
             assert before is None or (now is not None and now <= before)
+    if texts:
+        recorded("explain").compare(f"test_formulas.py::{case.name}", texts, 1)
