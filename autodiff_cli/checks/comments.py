@@ -61,13 +61,15 @@ def read_comments(source: Source) -> Directives:
     if "#=>" not in source.text and "check:" not in source.text:
         return found
     tokens = tokenize(source)
+
+    def in_token(at: int) -> bool:
+        return bisect_right(tokens.starts, at) > bisect_right(tokens.ends, at)
+
     for match in _COMMENT.finditer(source.text):
         at = match.start()
-        before = bisect_right(tokens.starts, at) - 1
-        if before >= 0 and tokens.ends[before] > at:
-            continue
         line_start = source.text.rfind("\n", 0, at) + 1
-        if _commented(source.text, line_start, at, tokens.starts, tokens.ends):
+        earlier = (i for i in range(line_start, at) if source.text[i] == "#")
+        if in_token(at) or not all(map(in_token, earlier)):  # in a comment that has begun
             continue
         if match[1] == "=>":
             alone = not source.text[line_start:at].strip()
@@ -75,17 +77,6 @@ def read_comments(source: Source) -> Directives:
         else:
             _direct(found, match[2], Span(source, at, match.end()))
     return found
-
-
-def _commented(text: str, start: int, at: int, starts: list[int], ends: list[int]) -> bool:
-    """Whether an earlier `#` of the line has already begun the comment."""
-    place = text.find("#", start, at)
-    while place >= 0:
-        before = bisect_right(starts, place) - 1
-        if before < 0 or ends[before] <= place:
-            return True
-        place = text.find("#", place + 1, at)
-    return False
 
 
 def _expectation(source: Source, match: re.Match[str], alone: bool) -> Expectation:

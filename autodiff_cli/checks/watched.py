@@ -164,7 +164,7 @@ class Watched(Program):
                 found.append(Guarded(statement, self, span))
                 continue
             found.append(statement)
-            if self.trace or (self.lines and span.end_line in self.lines):
+            if self.trace or span.end_line in self.lines:
                 found.append(Probe(statement, self, span))
         return found
 

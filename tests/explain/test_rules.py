@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from importlib import import_module
@@ -23,8 +24,10 @@ from autodiff_cli.source import Source
 from autodiff_cli.symbolic import algebra, shorter
 from autodiff_cli.symbolic.reading import READERS
 from autodiff_cli.symbolic.writing.expression import Infix, Name, expression_of, text
-from autodiff_cli.symbolic.writing.forms import Form, infix, times
+from autodiff_cli.symbolic.writing.forms import Form, infix, times, with_number
+from autodiff_cli.symbolic.writing.forms import constant as constant_of
 from tests.database import called, load
+from tests.said import compare
 from tests.together import together
 
 from .conftest import Explain
@@ -122,9 +125,30 @@ def test_no_formula_says_what_it_goes_through(variant: str) -> None:
 
 def test_a_product_looks_as_its_factors_do() -> None:
     """Of equally long ways to write a product that with fewer marks is shown."""
-    left, right = Form(3, 1, Name("A", (2,))), Form(4, 2, Name("B", (2,)))
-    assert times(left, right) == Form(8, 3, Infix("mul", left.shown, right.shown))
-    assert infix("add", left, right) == Form(8, 3, Infix("add", left.shown, right.shown))
+    left, right = Form(Name("A", (2,)), 1), Form(Name("B", (2,)), 2)
+    assert times(left, right) == Form(Infix("mul", left.shown, right.shown), 3)
+    assert infix("add", left, right) == Form(Infix("add", left.shown, right.shown), 3)
+
+
+TENTHS = [0.5, 0.1, 2.5, 0.001, 1e-5, 1e-7, 123456.5, 1e7, 1e15, 1e16, 0.30000000000000004, math.e]
+NUMBERS = [
+    *TENTHS,
+    *(n / d for n in (1, 2, 7, 60, 999) for d in (3, 6, 9, 9.81, 60, 64, 97, 100, 101, 999, 1e4)),
+    *(math.sqrt(n / d) * s for n in (1, 2, 3, 12, 63, 65) for d in (1, 2, 3, 50, 64, 65)
+      for s in (1, math.sqrt(math.pi), 1 / math.sqrt(math.pi), 1e-2, 1e-4, 1e4)),
+]  # fmt: skip
+
+
+def test_numbers_as_they_are_written(request: pytest.FixtureRequest) -> None:
+    """By themselves and in front of something: fractions, roots, decimals."""
+    rows = []
+    for number in dict.fromkeys(sign * x for x in NUMBERS for sign in (1, -1)):
+        shown = [constant_of(number), with_number(Form(Name("x")), number)]
+        rows.append("  ".join(text(form.shown) for form in shown))
+        for form in shown:
+            value = eval(text(form.shown, 0, True), {"x": 1.0, "sqrt": math.sqrt, "pi": math.pi})
+            assert math.isclose(value, number, rel_tol=2e-14)
+    compare(request, ["\n".join(rows)], len(rows))
 
 
 # -- rules of formulas ----------------------------------------------------------------------------

@@ -40,9 +40,9 @@ OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
 }  # fmt: skip
 # Calls whose first two arguments may change places, and keywords without which the same is done.
 SYMMETRIC = {
-    "add", "allclose", "array_equal", "broadcast_shapes", "commonprefix", "gcd", "hypot", "isclose",
-    "eq", "lcm", "logical_and", "logical_or", "max", "maximum", "min", "minimum", "mul", "multiply",
-    "ne", "promote_types", "result_type", "union", "TypeVar", "cast", "vdot", "_mul",
+    "add", "added", "allclose", "array_equal", "broadcast_shapes", "commonprefix", "gcd", "hypot",
+    "isclose", "eq", "lcm", "logical_and", "logical_or", "max", "maximum", "min", "minimum", "mul",
+    "multiply", "ne", "promote_types", "result_type", "union", "TypeVar", "cast", "vdot", "_mul",
     "may_share_memory",
 }  # fmt: skip
 IDLE = {"encoding", "flush", "maxsize", "stacklevel", "strict", "daemon", "slots"}

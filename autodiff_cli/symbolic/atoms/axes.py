@@ -19,7 +19,6 @@ from ...graph.node import Node, Shape
 from ..terms import Factor, Label, NoFormula, Sum, is_summed, label_key
 from ..writing.expression import Call, Expression, Index, Name, Number, static_text
 from ..writing.forms import Form, Forms, Layout, add, call, is_label, turned
-from ..writing.lets import cost_of
 from .matrices import sum_of_logarithms
 
 if TYPE_CHECKING:
@@ -327,7 +326,7 @@ def arranged(form: Form, layout: Layout, want: Layout) -> Form | None:
         return form
     shown = Index(form.shown, ", ".join(marks))
     more = len(marks) - len(layout) + 1 + 2 * marks.count("0")
-    return Form(form.cost + 1, form.marks + more, shown)
+    return Form(shown, form.marks + more)
 
 
 @lru_cache(1 << 12)
@@ -388,7 +387,7 @@ def permuted(form: Form, order: Sequence[int]) -> Form:
         return turned(form)
     if isinstance(shown, Call) and shown.function in ("transpose", "permute"):
         before = _order_of(shown, len(order))
-        inner = Form(form.cost - 1, form.marks - 1, shown.arguments[0])
+        inner = Form(shown.arguments[0], form.marks - 1)
         ahead = len(order) - len(before)  # axes that broadcasting puts in front: they stay there
         return permuted(inner, [before[i - ahead] for i in order[ahead:]])
     moved = [axis for axis, source in enumerate(order) if axis != source]
@@ -420,20 +419,18 @@ def is_einsum(shown: Any) -> bool:
 def einsum(one: Form, ahead: Layout, other: Form, behind: Layout, result: Layout) -> Form:
     """The sum of products of two parts, of what they are sums of products of themselves."""
     found: Operands = []
-    cost, marks = 0, 4
+    marks = 4
     for form, layout in ((one, ahead), (other, behind)):
         shown: Any = form.shown
         if is_einsum(shown):
             operands, made = _operands(shown)
             labels = dict(zip(made, layout, strict=True))
             found += [(x, [labels.get(y, (form is one, y)) for y in at]) for x, at in operands]
-            cost += form.cost - len(operands)
             marks += form.marks - 4
         else:
             found.append((shown, list(layout)))
-            cost += form.cost
             marks += form.marks + 2 * (type(shown) is not Name)
-    return Form(cost + len(found), marks, _summed(found, list(result)))
+    return Form(_summed(found, list(result)), marks)
 
 
 def _operands(shown: Any) -> tuple[Operands, str]:
@@ -484,8 +481,7 @@ def resized(factor: Factor, sizes: dict[Any, int], inner: Forms, outside: set[An
             else:
                 shown = _unflattened(shown, at, len(order), tuple(sizes[x] for x in new))
             if shown is not None:
-                cost = form.cost + cost_of(shown) - cost_of(form.shown)
-                add(found, layout, below, Form(cost, form.marks + 1, shown))
+                add(found, layout, below, Form(shown, form.marks + 1))
     return found
 
 

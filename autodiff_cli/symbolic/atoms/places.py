@@ -324,15 +324,15 @@ def slice_of(algebra: Algebra, factor: Factor) -> tuple[int, ...]:
 def applied(
     printer: AtomPrinter, number: int, shown: Any, axis: int, shape: Shape, back: bool
 ) -> Form | None:
-    """What an array of zeros and ones makes of something of a shape, from an axis on, beside the
-    cost of that; `back`: its transpose."""
+    """What an array of zeros and ones makes of something of a shape, from an axis on; `back`:
+    its transpose."""
     atom = printer.algebra.atoms[number]
     front = ":, " * axis
     where = Number(axis)
     if atom.kind == "one_hot":
         by = printer.form(atom.parts[0])
         if not back:
-            return Form(by.cost + 1, by.marks, indexed(shown, axis, by.shown))
+            return Form(indexed(shown, axis, by.shown), by.marks)
         count = len(atom.shape) - 1
         sizes = (*shape[:axis], atom.shape[-1], *shape[axis + count :])
         numbers = by.shown
@@ -340,38 +340,36 @@ def applied(
             numbers = flattened(numbers, 0, count, count)
             shown = flattened(shown, axis, axis + count, len(shape))
         made = Call("index_add", (filled(0, sizes), where, numbers, shown))
-        return Form(by.cost + 2 + 2 * (count > 1), by.marks, made)
+        return Form(made, by.marks)
     if atom.kind == "mask":
         holds = printer.holds(atom.parts[0])
         if not back:
-            return Form(holds.cost + 1, holds.marks, indexed(shown, axis, holds.shown))
+            return Form(indexed(shown, axis, holds.shown), holds.marks)
         behind = len(shape) - 1 - axis
         rows: Expression = Index(holds.shown, "..." + ", None" * behind) if behind else holds.shown
         zeros = filled(0, (*shape[:axis], *atom.shape[1:], *shape[axis + 1 :]))
-        cost = holds.cost + 2 + (behind > 0)
-        return Form(cost, holds.marks, Call("masked_scatter", (zeros, rows, shown)))
+        return Form(Call("masked_scatter", (zeros, rows, shown)), holds.marks)
     _, whole = atom.shape
     name, at = atom.data
     if name == "slice":
         start, stop, step = at
         if not back:
             bounds = f"{start or ''}:{'' if stop == whole else stop}"
-            return Form(1, 0, Index(shown, front + bounds + (f":{step}" if step != 1 else "")))
+            return Form(Index(shown, front + bounds + (f":{step}" if step != 1 else "")))
         if step != 1:
             return None
         pads = [0, 0] * (len(shape) - 1 - axis) + [start, whole - stop]
-        return Form(1, 0, Call("pad", (shown, Name(f"({', '.join(map(str, pads))})"))))
+        return Form(Call("pad", (shown, Name(f"({', '.join(map(str, pads))})"))))
     ends = (Listed((where,)),)
     again = isinstance(shown, Call) and shown.function == "flip" and shown.arguments[1:] == ends
     turned: Any = shown.arguments[0] if again else Call("flip", (shown, *ends))
-    cost = -1 if again else 1
     if name == "flip":
-        return Form(cost, 0, turned)
+        return Form(turned)
     if name == "roll":
-        return Form(1, 0, Call("roll", (shown, Number(-at[0] if back else at[0]), where)))
+        return Form(Call("roll", (shown, Number(-at[0] if back else at[0]), where)))
     if not back:
-        return Form(1, 0, Call("cumsum", (shown, where)))
-    return Form(2 + cost, 0, Call("flip", (Call("cumsum", (turned, where)), *ends)))
+        return Form(Call("cumsum", (shown, where)))
+    return Form(Call("flip", (Call("cumsum", (turned, where)), *ends)))
 
 
 def matrix(number: int, printer: AtomPrinter) -> Form:
@@ -382,12 +380,12 @@ def matrix(number: int, printer: AtomPrinter) -> Form:
     ones = filled(1, atom.shape)
     if atom.kind == "triangle":
         diagonal = (Number(atom.data[1]),) if atom.data[1] else ()
-        return Form(2, 0, Call(name, (ones, *diagonal)))
+        return Form(Call(name, (ones, *diagonal)))
     if name == "cumsum":
-        return Form(2, 0, Call("tril", (ones,)))
+        return Form(Call("tril", (ones,)))
     found = applied(printer, number, Call("eye", (Number(whole),)), 0, (whole, whole), False)
     assert found is not None
-    return found._replace(cost=found.cost + 1)
+    return found
 
 
 def behind(algebra: Algebra, sum_: Sum, whole: Callable[[Sum], Form]) -> Form | None:
@@ -410,7 +408,7 @@ def behind(algebra: Algebra, sum_: Sum, whole: Callable[[Sum], Form]) -> Form | 
         forms.append(whole(algebra.made(parts[axis, (start, stop, step)], shape)))
     listed = Listed(tuple(form.shown for form in forms))
     shown = Call("cat", (listed, Number(axis)) if axis else (listed,))
-    return Form(1 + sum(form.cost for form in forms), 1, shown)
+    return Form(shown, 1)
 
 
 def _part(algebra: Algebra, factor: Factor) -> tuple[Factor, Label, tuple[int, Any]] | None:

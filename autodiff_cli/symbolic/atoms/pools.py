@@ -185,12 +185,12 @@ def pooled(
             if whole is None or (len(lead) > 2 and not atom.parts):
                 continue
             if not back:
-                made = Form(1, 0, Call(data.name, (whole.shown, *data.arguments)))
+                made = Form(Call(data.name, (whole.shown, *data.arguments)))
             elif atom.parts:
                 made = _put_back(printer, data, whole.shown, atom.parts[0], dims)
             else:
                 made = _shared(data, whole.shown, shape[len(lead) - 1], dims)
-            shown = Form(whole.cost + made.cost, whole.marks + made.marks, made.shown)
+            shown = Form(made.shown, whole.marks + made.marks)
             add(found, lead + new, False, shown)
     return found
 
@@ -217,7 +217,7 @@ def _whole(form: Form, layout: Layout, want: Layout, shape: Shape) -> Form | Non
         del marks[0]
     if "None" in marks:
         shown = Index(plain.shown, ", ".join(marks))
-        plain = Form(plain.cost + 1, plain.marks + 1, shown)
+        plain = Form(shown, plain.marks + 1)
     if not stretched:
         return plain
     ones = constant_array(1, shape)
@@ -231,7 +231,7 @@ def _shared(data: Pool, shown: Any, channels: int, dims: int) -> Form:
     window = data.window._replace(groups=channels)
     name, keywords = called(window, data.sizes, INPUT)
     ones = Infix("div", filled(1, (channels, 1, *kernel)), Number(prod(kernel)))
-    return Form(3, 0, Call(name, (shown, ones), keywords))
+    return Form(Call(name, (shown, ones), keywords))
 
 
 def result_of(data: Pool, inner: Any, at: int) -> Any:
@@ -246,7 +246,6 @@ def _put_back(printer: AtomPrinter, data: Pool, shown: Any, inner: Sum, dims: in
     source = printer.whole(inner)
     places: Any = result_of(data, source.shown, 1)
     outside, inside, kernel = (data.sizes[i * dims : (i + 1) * dims] for i in range(3))
-    cost = source.cost + 3
     if data.window is not None:
         stride, padding, *_ = data.window
         usual = tuple((out - 1) * s + k - 2 * p for out, s, k, p in
@@ -256,7 +255,7 @@ def _put_back(printer: AtomPrinter, data: Pool, shown: Any, inner: Sum, dims: in
             keywords = (("output_size", static_text(inside)),) if usual != inside else ()
             name = f"max_unpool{dims}d"
             whole = Call(name, (shown, places, *_arguments(stride, padding, kernel)), keywords)
-            return Form(cost, source.marks, whole)
+            return Form(whole, source.marks)
     lead = inner.shape[: len(inner.shape) - dims]
     zeros = filled(0, (*lead, prod(inside)))
     axis = Number(len(lead))
@@ -266,4 +265,4 @@ def _put_back(printer: AtomPrinter, data: Pool, shown: Any, inner: Sum, dims: in
     whole = Call("scatter_add", (zeros, axis, places, shown))
     if dims > 1:
         whole = Call("unflatten", (whole, axis, Name(static_text(inside))))
-    return Form(cost + 4 * (dims > 1), source.marks, whole)
+    return Form(whole, source.marks)

@@ -123,7 +123,7 @@ def convolutions(
         if second == KERNEL and not channels:  # sums of what is in a window
             ones = filled(1, (1, 1, *sizes[2 * dims :]))
             key = (None, None, *places[KERNEL]), False
-            pairs.append((table[subset], {key: Form(1, 0, ones)}))
+            pairs.append((table[subset], {key: Form(ones)}))
         for one, other in pairs:
             for (x, lead), (y, tail) in product(
                 _all_batches(one, places[first]), _all_batches(other, places[second])
@@ -134,7 +134,7 @@ def convolutions(
                 if channels and made == KERNEL:
                     x, lead = _of_groups(x, window.groups, sizes[-1], dims), channels[2:]
                 shown = Call(name, (x.shown, y.shown), keywords)
-                form = Form(x.cost + y.cost + 1, x.marks + y.marks, shown)
+                form = Form(shown, x.marks + y.marks)
                 if made == KERNEL:
                     form = _cropped(form, window, sizes, dims)
                 _with_axes(form, (lead[0], rest[0]), places[made], forms)
@@ -165,11 +165,11 @@ def _of_groups(form: Form, groups: int, own: int, dims: int) -> Form:
     """An input whose batches are the channels of its groups, and these the batches."""
     if own == 1:
         whole = Call("flatten", (_swapped(form).shown, Number(0), Number(1)))
-        return Form(form.cost + 3, form.marks + 3, Index(whole, "None"))
+        return Form(Index(whole, "None"), form.marks + 3)
     split = Call("unflatten", (form.shown, Number(1), Name(f"({groups}, {own})")))
     order = Name(f"({', '.join(map(str, (2, 1, 0, *range(3, 3 + dims))))})")
     whole = Call("flatten", (Call("permute", (split, order)), Number(1), Number(2)))
-    return Form(form.cost + 3, form.marks + 3, whole)
+    return Form(whole, form.marks + 3)
 
 
 def _unfolded(
@@ -184,7 +184,7 @@ def _unfolded(
             continue
         axis = layout.index(source)
         ends = map(Number, (axis, sizes[2], window.stride[0]))
-        made = Form(form.cost + 1, form.marks, Call("unfold", (form.shown, *ends)))
+        made = Form(Call("unfold", (form.shown, *ends)), form.marks)
         add(forms, (*layout[:axis], to, *layout[axis + 1 :], within), False, made)
 
 
@@ -209,14 +209,14 @@ def _batches(form: Form, layout: Layout, places: Layout) -> Iterator[tuple[Form,
         if isinstance(shown, Index) and shown.at in ("0", ":, 0"):
             return
         for text, found in (("None", (None, *lead)), (":, None", (*lead, None))):
-            yield Form(form.cost + 1, form.marks + 1, Index(shown, text)), found
+            yield Form(Index(shown, text), form.marks + 1), found
     elif not lead:
-        yield Form(form.cost + 1, form.marks + 1, Index(shown, "None, None")), (None, None)
+        yield Form(Index(shown, "None, None"), form.marks + 1), (None, None)
 
 
 def _swapped(form: Form) -> Form:
     shown = Call("transpose", (form.shown, Number(0), Number(1)))
-    return Form(form.cost + 1, form.marks + 1, shown)
+    return Form(shown, form.marks + 1)
 
 
 def _cropped(form: Form, window: Window, sizes: Shape, dims: int) -> Form:
@@ -227,7 +227,7 @@ def _cropped(form: Form, window: Window, sizes: Shape, dims: int) -> Form:
         places.append(f":{kernel}" if reach // window.dilation[d] + 1 > kernel else ":")
     if set(places) == {":"}:
         return form
-    return Form(form.cost + 1, form.marks, Index(form.shown, ", ".join((":", ":", *places))))
+    return Form(Index(form.shown, ", ".join((":", ":", *places))), form.marks)
 
 
 def _with_axes(form: Form, lead: Layout, places: Layout, forms: Forms) -> None:
@@ -240,7 +240,7 @@ def _with_axes(form: Form, lead: Layout, places: Layout, forms: Forms) -> None:
         lead[0] is None, lead[1] is None
     ]
     kept = tuple(x for x in lead if x is not None)
-    shown = Form(form.cost + 1, form.marks + 1, Index(form.shown, text))
+    shown = Form(Index(form.shown, text), form.marks + 1)
     add(forms, kept + places, False, shown)
     if kept:  # the axis of one element on the other side
         add(forms, lead[::-1] + places, False, _swapped(form))
@@ -277,6 +277,6 @@ def moved(
                 made = applied(printer, factor.atom, shown, axis, shape, bool(back))
                 if made is not None:
                     new = (*layout[:axis], *to, *layout[end:])
-                    whole = Form(form.cost + made.cost, form.marks + made.marks, made.shown)
+                    whole = Form(made.shown, form.marks + made.marks)
                     add(found, new, False, whole)
     return found

@@ -40,7 +40,7 @@ class AtomPrinter:
         ahead = sum_.shape[: len(sum_.shape) - count]
         if set(ahead) != {1}:
             return form
-        return Form(form.cost + 1, form.marks, Index(form.shown, ", ".join(["None"] * len(ahead))))
+        return Form(Index(form.shown, ", ".join(["None"] * len(ahead))), form.marks)
 
     def powered(self, factor: Factor) -> tuple[Form, bool]:
         """A factor without its labels, and whether it is divided by."""
@@ -53,8 +53,8 @@ class AtomPrinter:
                 pass
             elif doubled == 1:
                 return root, below
-            elif root.cost < self.atom(factor.atom).cost + 1:
-                exponent = Form(0, 0, Number(int(doubled)))
+            elif cost_of(root.shown) <= cost_of(self.atom(factor.atom).shown):
+                exponent = Form(Number(int(doubled)))
                 return infix("pow", root, exponent), below
         form = self.atom(factor.atom)
         if any(isinstance(label, At) for label in factor.at):
@@ -93,26 +93,26 @@ class AtomPrinter:
     def atom(self, number: int) -> Form:
         atom = self.algebra.atoms[number]
         if number in self.named_atoms:
-            return Form(0, 0, Name(self.named_atoms[number], atom.shape))
+            return Form(Name(self.named_atoms[number], atom.shape))
         if atom.kind == "name":
-            return Form(0, 0, Name(atom.data, atom.shape))
+            return Form(Name(atom.data, atom.shape))
         if atom.kind == "array":
-            return Form(0, 0, atom.data)
+            return Form(atom.data)
         if atom.kind == "call":
             return self._call(atom)
         if atom.kind in ("move", "triangle"):
             return matrix(number, self)
         if atom.kind == "delta":
-            return Form(1, 0, Call("eye", (Number(atom.shape[0]),)))
+            return Form(Call("eye", (Number(atom.shape[0]),)))
         if atom.kind == "gate":
             condition = self._condition(atom)
             ends = (condition.shown, Number(1.0), Number(0.0))
-            return Form(condition.cost + 1, condition.marks, Call("where", ends))
+            return Form(Call("where", ends), condition.marks)
         if atom.kind in ("window", "mask", "split", "pool"):  # of nothing
             raise NoFormula
         if atom.kind == "maxima":
             source = self.whole(atom.parts[0])
-            return Form(source.cost + 1, source.marks, result_of(atom.data, source.shown, 0))
+            return Form(result_of(atom.data, source.shown, 0), source.marks)
         if atom.kind == "masked":
             return call("masked_fill", *self._sides(atom.parts))
         if atom.kind == "function" and len(atom.parts) > 1:
@@ -124,8 +124,8 @@ class AtomPrinter:
             name, ends, marks = atom.data
             places = Call(name, (form.shown, *map(Number, ends)), marks)
             if not ends:
-                return Form(form.cost + 1, form.marks, places)
-            return Form(form.cost + 2, form.marks, Index(places, 1))  # beside the values
+                return Form(places, form.marks)
+            return Form(Index(places, 1), form.marks)  # beside the values
         if atom.kind in ("group", "detached"):
             return form
         if atom.kind in ("logsumexp", "amax", "amin", "prod"):
@@ -136,7 +136,7 @@ class AtomPrinter:
             also = atom.data[1:] if atom.kind == "kthvalue" else ()
             last = atom.kind == "kthvalue" and atom.axis == len(atom.parts[0].shape) - 1
             made = call(atom.kind, form, *map(Number, also if last else (*also, atom.axis)))
-            return Form(made.cost + 1, made.marks, Index(made.shown, 0))
+            return Form(Index(made.shown, 0), made.marks)
         if atom.kind == "median":
             return call("median", form)
         if atom.kind in ("softmax", "cumprod", "logcumsumexp"):
@@ -157,7 +157,7 @@ class AtomPrinter:
             expression_of(node, names, opened=True),
             lambda part: forms[part.text].shown if getattr(part, "text", "") in forms else None,
         )
-        return Form(cost_of(found), sum(form.marks for form in forms.values()), found)
+        return Form(found, sum(form.marks for form in forms.values()))
 
     def holds(self, sum_: Sum) -> Form:
         """A gate as the condition that it is."""
@@ -182,7 +182,7 @@ class AtomPrinter:
                 atom = self.algebra.atoms[number]
                 if atom.function in ("relu", "nn.functional.relu") and atom.parts[0] == inner:
                     shown = Infix(gate.data, Name(name, atom.shape), Number(0))
-                    return Form(1, 0, shown)
+                    return Form(shown)
         return infix(gate.data, *self._sides(gate.parts))
 
     def _function(self, atom: Atom) -> Form:

@@ -149,18 +149,25 @@ class _Builder:
         self.names = names
         self.masks = masks
         self.parts = 0
+        self.depth = 0
 
-    def build(self, node: Node, depth: int = 0) -> Expression:
+    def build(self, node: Node) -> Expression:
         name = self.names.get(node)
         if name is not None:
             return Name(name, node.shape)
-        return self.opened(node, depth)
+        return self.opened(node)
 
-    def opened(self, node: Node, depth: int) -> Expression:
+    def opened(self, node: Node) -> Expression:
         """A node by its op, even when it has a name."""
         self.parts += 1
-        if depth > MAX_DEPTH or self.parts > MAX_PARTS:
+        if self.depth > MAX_DEPTH or self.parts > MAX_PARTS:
             return Left()
+        self.depth += 1
+        found = self._by_op(node)
+        self.depth -= 1
+        return found
+
+    def _by_op(self, node: Node) -> Expression:
         if node.op is CONSTANT:
             value = node.value
             if value.size == 1:
@@ -168,33 +175,32 @@ class _Builder:
             return listed(value) or Name(f"constant{tuple(value.shape)}")
         key = node.op.key
         if is_logdet(node):
-            return Call("logdet", (self.build(node.args[2].args[0].args[0], depth + 1),))
+            return Call("logdet", (self.build(node.args[2].args[0].args[0]),))
         if seen_alike(node) or key in ("cast", "alias", "depends", "with_value"):
-            return self.build(node.inputs[0], depth)
+            return self.build(node.inputs[0])
         if key in ("unsafe_view", "unshared_view", "reshape_alias"):
             size = Name(static_text(tuple(node.shape)))
-            return Call("reshape", (self.build(node.inputs[0], depth + 1), size))
+            return Call("reshape", (self.build(node.inputs[0]), size))
         ones = node.ndim - node.inputs[0].ndim if key in ("view", "reshape") else 0
         if ones > 0 and node.inputs[0].ndim and node.shape == node.inputs[0].shape + (1,) * ones:
             at = ", ".join([":"] * node.inputs[0].ndim + ["None"] * ones)
-            return Index(self.build(node.inputs[0], depth + 1), at)
+            return Index(self.build(node.inputs[0]), at)
         if key in ("slice", "select"):
-            return Index(self.build(node.inputs[0], depth + 1), _place(node))
+            return Index(self.build(node.inputs[0]), _place(node))
         mask = mask_of(node.args[1], self.masks) if key == "index" else None
         if mask is not None:
-            where = self.build(mask, depth + 1)
-            return indexed(self.build(node.args[0], depth + 1), ahead(node.args[1]), where)
+            where = self.build(mask)
+            return indexed(self.build(node.args[0]), ahead(node.args[1]), where)
         if key == "index":
             whole = Name(":")
-            places = [whole if p is None else self.build(p, depth + 1) for p in node.args[1]]
+            places = [whole if p is None else self.build(p) for p in node.args[1]]
             while places[-1:] == [whole]:
                 places.pop()
-            return Index(self.build(node.args[0], depth + 1), tuple(places))
+            return Index(self.build(node.args[0]), tuple(places))
         if key == "output" and node.args[1] == 0 and node.args[0].op.key in FIRST:
-            parts = (self.build(inner, depth + 1) for inner in node.args[0].inputs)
-            return Call(FIRST[node.args[0].op.key], tuple(parts))
+            return self._call(node.args[0])._replace(function=FIRST[node.args[0].op.key])
         if key == "output":
-            return Index(self.build(node.args[0], depth + 1), node.args[1])
+            return Index(self.build(node.args[0]), node.args[1])
         if key == "number_range":
             return Name(numbered(*node.args))
         if key == "filled" and node.args[1] in (0, 1):
@@ -204,66 +210,64 @@ class _Builder:
         if key in INFIX and len(node.inputs) == 2:
             left, right = node.inputs
             if key == "pow" and right.op is CONSTANT and not right.shape and right.value == 1:
-                return self.build(left, depth)
-            return _without_sign(
-                Infix(key, self.build(left, depth + 1), self.build(right, depth + 1))
-            )
+                return self.build(left)
+            return _without_sign(Infix(key, self.build(left), self.build(right)))
         if key == "neg":
-            return Negative(self.build(node.inputs[0], depth + 1))
+            return Negative(self.build(node.inputs[0]))
         if key == "reciprocal":
-            return Infix("div", Number(1), self.build(node.inputs[0], depth + 1))
+            return Infix("div", Number(1), self.build(node.inputs[0]))
         if key == "expand":
-            return self._expanded(node, depth)
+            return self._expanded(node)
         if key == "summed_to":
-            return self._summed(node, depth)
+            return self._summed(node)
         if key in (*MADE, "convolution"):
-            parts = (self.build(inner, depth + 1) for inner in node.inputs)
+            parts = (self.build(inner) for inner in node.inputs)
             name, keywords = called_as(node)
             return Call(name, tuple(parts), keywords)
         if key in POOLED and (call := pooled_as(node)) is not None:
-            found = pooled(self.build(node.inputs[0], depth + 1), call)
+            found = pooled(self.build(node.inputs[0]), call)
             return Index(found, 1) if key == "max_window_indices" else found
         if transposes(node):
-            return Transposed(self.build(node.inputs[0], depth + 1))
+            return Transposed(self.build(node.inputs[0]))
         if key in ("embedded", "view_scatter", "copy_slices"):
-            return self._placed(node, depth)
+            return self._placed(node)
         if not node.op.public and callable(node.op.counterpart):
-            return self.build(node.op.counterpart(*node.args), depth)
+            return self.build(node.op.counterpart(*node.args))
         if not node.op.public and node.op.counterpart is None and type(node.body) is Node:
-            return self.build(node.body, depth)
-        return self._call(node, depth)
+            return self.build(node.body)
+        return self._call(node)
 
-    def _placed(self, node: Node, depth: int) -> Expression:
+    def _placed(self, node: Node) -> Expression:
         """What a view shows, among zeros or in what was there before: `select_scatter(...)`."""
         first, second, *rest = node.args
         if node.op.key == "embedded":
-            step, value = rest[0], self.build(first, depth + 1)
+            step, value = rest[0], self.build(first)
             base: Expression = filled(0, node.shape)
         else:
-            step, base = rest[0], self.build(first, depth + 1)
-            value = self.build(second, depth + 1)
+            step, base = rest[0], self.build(first)
+            value = self.build(second)
         op, places, *_ = step
         return Call(f"{op.name}_scatter", (base, value, *(Name(static_text(p)) for p in places)))
 
-    def _expanded(self, node: Node, depth: int) -> Expression:
+    def _expanded(self, node: Node) -> Expression:
         (source,) = node.inputs
         while source.op.key in ("view", "reshape", "unsqueeze") and source not in self.names:
             if source.inputs[0].numel != 1:
                 break
             source = source.inputs[0]
         if source.numel != 1 or not node.shape:
-            return self._call(node, depth)
-        inner = self.build(source, depth + 1)
+            return self._call(node)
+        inner = self.build(source)
         if isinstance(inner, Number) and inner.value in (0, 1):
             return filled(inner.value, node.shape)
         return Infix("mul", inner, filled(1, node.shape))
 
-    def _summed(self, node: Node, depth: int) -> Expression:
+    def _summed(self, node: Node) -> Expression:
         (source,) = node.inputs
-        return sum_of(self.build(source, depth + 1), node.shape, source.shape)
+        return sum_of(self.build(source), node.shape, source.shape)
 
-    def _call(self, node: Node, depth: int) -> Call:
-        return call_of(node, lambda part: self.build(part, depth + 1))
+    def _call(self, node: Node) -> Call:
+        return call_of(node, lambda part: self.build(part))
 
 
 def _without_sign(sum: Infix) -> Infix:
@@ -432,7 +436,7 @@ def expression_of(
     """The expression that a node stands for, in the names given; with `opened` the node itself is
     shown by its op even when it has a name."""
     builder = _Builder(names, masks)
-    return builder.opened(node, 0) if opened else builder.build(node)
+    return builder.opened(node) if opened else builder.build(node)
 
 
 # -- axes -----------------------------------------------------------------------------------------

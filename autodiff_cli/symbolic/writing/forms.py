@@ -33,11 +33,10 @@ Layout = tuple[Label, ...]  # the label of every axis
 
 
 class Form(NamedTuple):
-    """A way to write something: `cost`, then how it looks (fewer marks are better)."""
+    """A way to write something: of equally long ones that with fewer marks is better."""
 
-    cost: int
-    marks: int
     shown: Expression
+    marks: int = 0
 
 
 Forms = dict[tuple[Layout, bool], Form]  # by layout, and whether it is what is divided by
@@ -76,17 +75,17 @@ def add(forms: Forms, layout: Layout, below: bool, form: Form) -> None:
 
 
 def price(form: Form) -> tuple[int, int]:
-    return form.cost, form.marks
+    return cost_of(form.shown), form.marks
 
 
 def promise(form: Form) -> tuple[int, int]:
     """What a search goes down: the cost, and that of the parts that differ."""
-    return form.cost + distinct_cost(form.shown), form.marks
+    return cost_of(form.shown) + distinct_cost(form.shown), form.marks
 
 
 def final(form: Form) -> tuple[int, int, int]:
     """The price where what is repeated is named once."""
-    return cost_with_lets(form.shown), form.cost, form.marks
+    return cost_with_lets(form.shown), *price(form)
 
 
 def first(product: Product) -> tuple[Any, ...]:
@@ -94,9 +93,7 @@ def first(product: Product) -> tuple[Any, ...]:
 
 
 def infix(key: str, left: Form, right: Form) -> Form:
-    return Form(
-        left.cost + right.cost + 1, left.marks + right.marks, Infix(key, left.shown, right.shown)
-    )
+    return Form(Infix(key, left.shown, right.shown), left.marks + right.marks)
 
 
 def times(left: Form, right: Form) -> Form:
@@ -106,28 +103,26 @@ def times(left: Form, right: Form) -> Form:
         if is_condition(inner):
             return where(gate, other)
         if of_ones(inner) and _is_whole(other.shown):
-            return Form(gate.cost + other.cost - 1, gate.marks, within(inner, other.shown))
+            return Form(within(inner, other.shown), gate.marks)
     if leads_with_number(right.shown) and not leads_with_number(left.shown):
         left, right = right, left
-    over = isinstance(left.shown, Infix) and left.shown[:2] == ("div", Number(1))
-    cost = left.cost + right.cost + (not over)
-    return Form(cost, left.marks + right.marks, before(left.shown, right.shown))
+    return Form(before(left.shown, right.shown), left.marks + right.marks)
 
 
 def where(gate: Form, other: Form) -> Form:
     """Something where a condition holds, and 0 elsewhere."""
     inner: Any = gate.shown
-    cost, marks = gate.cost + other.cost, gate.marks + other.marks
+    marks = gate.marks + other.marks
     match inner.arguments[0]:
         case Call("logical_not", (fails,)):
-            return Form(cost - 1, marks, Call("where", (fails, Number(0.0), other.shown)))
-    return Form(cost, marks, Call("where", (inner.arguments[0], other.shown, Number(0.0))))
+            return Form(Call("where", (fails, Number(0.0), other.shown)), marks)
+    return Form(Call("where", (inner.arguments[0], other.shown, Number(0.0))), marks)
 
 
 def divided(above: Form, below: Form) -> Form:
     """`above / below`, within a condition: what is 0 may be divided by 0."""
     if is_condition(above.shown):
-        return where(above, infix("div", Form(0, 0, Number(1)), below))
+        return where(above, infix("div", Form(Number(1)), below))
     return infix("div", above, below)
 
 
@@ -152,22 +147,21 @@ def is_scalar(shown: Any) -> bool:
 
 
 def call(function: str, *arguments: Form | Expression) -> Form:
-    cost, marks = 1, 0
+    marks = 0
     shown = []
     for argument in arguments:
         if isinstance(argument, Form):
-            cost += argument.cost
             marks += argument.marks
             argument = argument.shown
         shown.append(argument)
-    return Form(cost, marks, Call(function, tuple(shown)))
+    return Form(Call(function, tuple(shown)), marks)
 
 
 def turned(form: Form) -> Form:
     """The transpose."""
     shown: Any = form.shown
     if isinstance(shown, Transposed):
-        return Form(form.cost - 1, form.marks - 1, shown.inner)
+        return Form(shown.inner, form.marks - 1)
     if isinstance(shown, Listed):
         rows = zip(*(row.parts for row in shown.parts), strict=True)
         return form._replace(shown=Listed(tuple(map(Listed, rows))))
@@ -178,8 +172,8 @@ def turned(form: Form) -> Form:
     match shown:
         case Call("softmax", (Transposed(inner), Number(axis))):  # along the other axis
             made = Call("softmax", (inner, Number(1 - axis)))
-            return Form(form.cost - 1, form.marks - 1, made)
-    return Form(form.cost + 1, form.marks + 1, Transposed(shown))
+            return Form(made, form.marks - 1)
+    return Form(Transposed(shown), form.marks + 1)
 
 
 REDUCTIONS = ("sum", "mean", "logsumexp", "amax", "amin", "prod", "norm")
@@ -220,23 +214,22 @@ def inverted(form: Form) -> Form | None:
     shown: Any = form.shown
     is_turned = isinstance(shown, Transposed)
     if is_turned:
-        form, shown = Form(form.cost - 1, form.marks - 1, shown.inner), shown.inner
+        form, shown = Form(shown.inner, form.marks - 1), shown.inner
     if not isinstance(shown, Call) or shown.function != "inv":
         return None
-    inner = Form(form.cost - 1, form.marks, shown.arguments[0])
+    inner = Form(shown.arguments[0], form.marks)
     return turned(inner) if is_turned else inner
 
 
 def constant_array(value: int, shape: Shape) -> Form:
     if not shape:
-        return Form(0, 0, Number(float(value)))
-    return Form(1, 0, filled(value, shape))
+        return Form(Number(float(value)))
+    return Form(filled(value, shape))
 
 
 def negative(form: Form) -> Form:
     """With a minus, which is a part of a number where one leads."""
-    cost = form.cost + (not leads_with_number(form.shown))
-    return Form(cost, form.marks, Negative(form.shown))
+    return Form(Negative(form.shown), form.marks)
 
 
 def apart(shown: Any) -> tuple[float, Any]:
@@ -262,13 +255,12 @@ def with_number(form: Form, number: float) -> Form:
     own, rest = apart(form.shown)
     if number != 1 and own != 1:
         number *= own
-        form = Form(form.cost + cost_of(rest) - cost_of(form.shown), form.marks, rest)
+        form = Form(rest, form.marks)
     top, bottom = quotient(abs(number))
     if top != Number(1):
-        cost = form.cost + (form.shown != Number(1))
-        form = Form(cost, form.marks, before(top, form.shown))
+        form = Form(before(top, form.shown), form.marks)
     if bottom != Number(1):
-        form = Form(form.cost + 1, form.marks, Infix("div", form.shown, bottom))
+        form = Form(Infix("div", form.shown, bottom), form.marks)
     return negative(form) if number < 0 else form
 
 
@@ -312,8 +304,8 @@ def constant(value: float) -> Form:
     """A number by itself: 1/60 as the fraction that it is."""
     top, bottom = quotient(abs(value))
     if isinstance(top, Number) and bottom == Number(1):
-        return Form(0, 0, literal(math.copysign(top.value, value)))
-    return with_number(Form(0, 0, Number(1)), value)._replace(cost=0)
+        return Form(literal(math.copysign(top.value, value)))
+    return with_number(Form(Number(1)), value)
 
 
 def dims(axes: Any) -> Expression:
@@ -359,7 +351,7 @@ def placed(form: Form, at: tuple[Label, ...]) -> Form:
     last = max(i for i, x in enumerate(at) if isinstance(x, At))
     rest = ":" if any(map(is_label, at)) else "0"  # an element is a number
     places = ", ".join(str(x.place) if isinstance(x, At) else rest for x in at[: last + 1])
-    return Form(form.cost + 1, form.marks, Index(form.shown, places))
+    return Form(Index(form.shown, places), form.marks)
 
 
 def _is_whole(shown: Any) -> bool:

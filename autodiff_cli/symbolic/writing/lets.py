@@ -36,27 +36,28 @@ SPARE = ("u", "v", "w", "z", "h", "q", "a", "b", "c", "d", *map("t{}".format, ra
 @lru_cache(1 << 12)
 def cost_of(shown: Any) -> int:
     """The operators and calls of an expression."""
-    return _own_cost(shown) + sum(map(cost_of, _costly(shown)))
+    own, inner = _opened(shown)
+    return own + sum(map(cost_of, inner))
 
 
 def is_root(shown: Any) -> bool:
     """Whether something is the root of a number, or times or over another one, or a fraction: a
     number too."""
     if isinstance(shown, Infix) and shown.key in ("mul", "div"):
-        return all(isinstance(x, Number) or is_root(x) for x in (shown.left, shown.right))
+        return all(isinstance(x, Number) or is_root(x) for x in (shown.right, shown.left))
     return isinstance(shown, Call) and shown.function == "sqrt" and mentioned(shown) <= {"pi"}
 
 
-def _costly(shown: Any) -> list[Any]:
-    return [] if is_root(shown) else parts(shown)
-
-
-def _own_cost(shown: Any) -> int:
-    if type(shown) in FREE or is_root(shown):
-        return 0
+def _opened(shown: Any) -> tuple[int, list[Any]]:
+    """The operators and calls of an expression by itself, and its parts."""
+    if type(shown) in (Name, Number) or is_root(shown):
+        return 0, []
+    own = int(not isinstance(shown, Listed))
     if isinstance(shown, Call) and shown.function == "einsum":
-        return len(shown.arguments) - 1  # the products that it is
-    return int(not (isinstance(shown, Negative) and leads_with_number(shown.inner)))
+        own = len(shown.arguments) - 1  # the products that it is
+    elif isinstance(shown, Negative):
+        own = int(not leads_with_number(shown.inner))
+    return own, parts(shown)
 
 
 def leads_with_number(shown: Any) -> bool:
@@ -81,7 +82,8 @@ def distinct_cost(shown: Any) -> int:
         if part in seen:
             return 0
         seen.add(part)
-        return _own_cost(part) + sum(map(count, _costly(part)))
+        own, inner = _opened(part)
+        return own + sum(map(count, inner))
 
     return count(shown)
 
@@ -128,7 +130,8 @@ def _repeated(shown: Any, least: int) -> Any:
     costs: dict[Any, int] = {}
 
     def count(part: Any) -> int:
-        cost = _own_cost(part) + sum(map(count, _costly(part)))
+        own, inner = _opened(part)
+        cost = own + sum(map(count, inner))
         if cost >= 1 and type(part) not in UNNAMED:
             counts[part] += 1
             costs[part] = cost

@@ -144,14 +144,14 @@ class Printer(AtomPrinter):
         found = self.forms.get(sum_)
         if found is None:
             found = self.forms[sum_] = self._as_it_is(sum_)
-        if found.cost > MOST_COST:
+        if cost_of(found.shown) > MOST_COST:
             raise NoFormula
         return found
 
     def _as_it_is(self, sum_: Sum) -> Form:
         name = self.named.get(sum_)
         if name is not None:
-            return Form(0, 0, Name(name, sum_.shape))
+            return Form(Name(name, sum_.shape))
         if not sum_.terms:
             return constant_array(0, sum_.shape)
         best = self._added(sum_)
@@ -184,8 +184,8 @@ class Printer(AtomPrinter):
         ]
         shown = Listed(tuple(map(as_listed, (part.shown for part in parts))))
         if not cost_of(shown) and not mentioned(shown):
-            return Form(0, 0, shown)
-        return Form(1 + sum(part.cost for part in parts), 0, Call("stack", (shown,)))
+            return Form(shown)
+        return Form(Call("stack", (shown,)))
 
     def _added(self, sum_: Sum) -> Form:
         want: Layout = tuple(None if s == 1 else axis for axis, s in enumerate(sum_.shape))
@@ -262,7 +262,7 @@ class Printer(AtomPrinter):
             if at != want and sum_.shape not in (yes.shape, no.shape):
                 continue
             gate: Any = self.atom(number).shown
-            condition = Form(cost_of(gate) - 1, 0, gate.arguments[0])
+            condition = Form(gate.arguments[0])
             form = call("where", condition, self.side(yes), self.side(no))
             if None not in sides:
                 return form
@@ -298,14 +298,14 @@ class Printer(AtomPrinter):
         for factor in scalars:
             form, is_below = self.powered(factor)
             (below if is_below else above).append(form)
-        forms = self._together(rest, free) if rest else {((), False): Form(0, 0, Number(1))}
+        forms = self._together(rest, free) if rest else {((), False): Form(Number(1))}
         found: Forms = {}
         for (layout, is_below), form in forms.items():
             shown: Form | None = form if rest and not is_below else None
             for scalar in reversed(above):
                 shown = scalar if shown is None else times(scalar, shown)
             if shown is None:
-                shown = Form(0, 0, Number(1))
+                shown = Form(Number(1))
             if is_below:
                 shown = infix("div", shown, form)
             if below:
@@ -352,7 +352,7 @@ class Printer(AtomPrinter):
                 if splits:
                     forms.update(self._paired([factor, *splits], outside, limit))
                 elif kinds[inside[0]] == "pool":  # of ones
-                    one: Forms = {((), False): Form(0, 0, Number(1))}
+                    one: Forms = {((), False): Form(Number(1))}
                     parts = moved(self, factor, one, outside, sizes)
                     self._all_closed(parts, outside, sizes, forms)
                 elif kinds[inside[0]] not in UNSAID:
@@ -384,13 +384,13 @@ class Printer(AtomPrinter):
         first, second = delta.at
         size = self.algebra.atoms[delta.atom].shape[0]
         if not rest:
-            shown = Form(1, 0, Call("eye", (Number(size),)))
+            shown = Form(Call("eye", (Number(size),)))
         else:
             forms = self._together(rest, {first})
             form = forms.get(((first,), False))
             under = forms.get(((first,), True))
             if under is not None:
-                over = infix("div", Form(0, 0, Number(1)), under)
+                over = infix("div", Form(Number(1)), under)
                 form = over if form is None else min(form, over, key=price)
             if form is None:
                 raise NoFormula
@@ -432,10 +432,10 @@ class Printer(AtomPrinter):
             add(forms, layout, below, form)
             return
         if below:
-            form = infix("div", Form(0, 0, Number(1)), form)
+            form = infix("div", Form(Number(1)), form)
         holds: Any = form.shown
         if is_condition(holds):
-            form = Form(form.cost - 1, form.marks, holds.arguments[0])  # how many bools are true
+            form = Form(holds.arguments[0], form.marks)  # how many bools are true
         axes = [i for i, label in enumerate(layout) if label in closing]
         if None in layout:  # axes of one element go with them
             rest = [i for i, label in enumerate(layout) if label in closing or label is None]
@@ -460,7 +460,7 @@ class Printer(AtomPrinter):
         self._add_sum(forms, left, call("sum", form, dims), count)
         kept = tuple(None if x in closing else x for x in layout)
         shown = Call("sum", (form.shown, dims), (("keepdim", "True"),))
-        self._add_sum(forms, kept, Form(form.cost + 1, form.marks + 1, shown), count)
+        self._add_sum(forms, kept, Form(shown, form.marks + 1), count)
 
     def _add_sum(self, forms: Forms, layout: Layout, form: Form, count: int) -> None:
         self.counts[form.shown] = count
@@ -555,7 +555,7 @@ class Printer(AtomPrinter):
             ahead = next((i for i, x in enumerate(layout) if x is not None), 0)
             if ahead:
                 shown = Index(form.shown, ", ".join(["0"] * ahead))
-                add(forms, layout[ahead:], below, Form(form.cost + 1, form.marks + 3, shown))
+                add(forms, layout[ahead:], below, Form(shown, form.marks + 3))
             elif None in layout and len(layout) > 2 and not isinstance(form.shown, Index):
                 plain = tuple(x for x in layout if x is not None)
                 squeezed = arranged(form, layout, plain)
@@ -569,7 +569,7 @@ class Printer(AtomPrinter):
             elif len(layout) == 1 and layout[0] is not None:
                 whole = column(form.shown)
                 if whole is not None:
-                    add(forms, (*layout, None), below, Form(form.cost, form.marks + 1, whole))
+                    add(forms, (*layout, None), below, Form(whole, form.marks + 1))
                 else:
                     self._widened(layout, below, form, 1, forms)
             if layout and None not in layout:
@@ -579,7 +579,7 @@ class Printer(AtomPrinter):
     def _widened(self, layout: Layout, below: bool, form: Form, more: int, forms: Forms) -> None:
         """With axes of one element behind."""
         shown = Index(form.shown, ", ".join([":"] * len(layout) + ["None"] * more))
-        wide = Form(form.cost + 1, form.marks + 1 + more, shown)
+        wide = Form(shown, form.marks + 1 + more)
         add(forms, (*layout, *[None] * more), below, wide)
 
 

@@ -130,7 +130,7 @@ def in_full(shown: Any) -> Any:
 
 
 def _numbered(value: float, shown: Expression) -> Expression:
-    return with_number(Form(0, 0, shown), value).shown
+    return with_number(Form(shown), value).shown
 
 
 def _same(name: str, other: str) -> bool:

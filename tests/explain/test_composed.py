@@ -1,0 +1,64 @@
+"""Parts, orders, sums and products of arrays in functions and losses: the formulas of a spread of
+compositions, as they were recorded (`RECORD_SAID=1` does). `derive` holds each against the
+gradient."""
+
+from __future__ import annotations
+
+from autodiff_cli.explain.derive import derive_source
+from autodiff_cli.explain.model import Request
+from autodiff_cli.session import Options
+from autodiff_cli.source import Source
+
+from ..said import said
+from ..together import together
+
+NAMES = """\
+X = tensor([[0.5, -1.2, 0.3, 0.8], [1, 0.4, -0.7, 0.2], [0.2, 1, 1.3, -0.5]], requires_grad=True)
+Y = tensor([[[0.5, -1.2], [0.3, 1]], [[0.4, -0.7], [0.2, 1.1]], [[1.3, -0.6], [0.8, 0.9]]],
+           requires_grad=True)
+m = tensor([True, False, True])
+M = tensor([[True, False, True, True], [False, True, False, True], [False, False, True, False]])
+B = tensor([[True, False], [True, True], [False, True]])
+k = tensor([2, 0, 2, 1])
+K = tensor([[0, 2, 1, 1], [1, 0, 0, 2]])
+"""
+VIEWS = """
+X[m] X[M] X[:,k>0] Y[m] Y[B] Y[:,B[1]] X[k] X[:,k] X[k[:3],k[:3]] X[1:] X[::2] X[:,1:3] X[1] X[:,2]
+X[0,1] Y[:,0] Y[1,:,0] flip(X,[0]) flip(X,[0,1]) flip(X[0],[0]) roll(X,1,0) roll(X[1],-1)
+cumsum(X,0) cumsum(X[0],0) flip(cumsum(flip(X,[1]),1),[1]) tril(X) triu(X[:,1:],1) X.T
+Y.permute(2,0,1) Y.transpose(0,1) cat([X,X[:1]]) cat([X,2*X],1) stack([X[0],X[2]]) stack([X,X],1)
+hstack([X[0],X[1,:2]]) pad(X,(1,0)) X.reshape(4,3) X.reshape(-1) Y.flatten(1) X.unsqueeze(1)
+X[:,None]*X[None] X.repeat(2,1) X[0].expand(3,4) X[:,:1].expand(3,2) X.sum(0)
+X.mean(1,keepdim=True) Y.sum((0,2)) Y.mean(1) X.amax(0) X.amin(1,keepdim=True) max(X,1)[0]
+sort(X,0)[0] sort(X[0])[0] X.median(1)[0] kthvalue(X,2,0)[0] topk(X,2,1)[0] X.prod(1) cumprod(X,1)
+softmax(X,1) softmax(X,0) log_softmax(X,1) logsumexp(X,0) logcumsumexp(X,1) X.diagonal()
+X[:,:3].diagonal(1) diag(X[0]) trace(X[:,:3]) X.var(0) X.std() X.norm(dim=1) avg_pool1d(X,2)
+max_pool1d(X,2) avg_pool1d(X,2,1) avg_pool1d(X,3,2,1) max_pool1d(X,2,1) adaptive_avg_pool1d(X,3)
+X.masked_fill(M,0.5) where(M,X,0) where(M,X,X*X) where(X>0.3,X,-X) X*M X[:,:3].inverse()
+X.gather(0,K) index_select(X,1,k) X.index_fill(1,k,0.5) X.clamp(-0.5,0.9) X.clamp(min=0) relu(X)
+abs(X) sign(X)*X maximum(X,X.mean()) sigmoid(X) outer(X[0],X[1,:3]) kron(X[0],X[1]) X@X.T X.T@X
+X@X[0] Y@Y[0] einsum('ij,ik->jk',X,X) X-X.mean(0) (X-X.mean())/X.std() X/X.sum(1,keepdim=True)
+"""
+USES = [
+    "sum({})",
+    "sum(({})**2)",
+    "sum(exp({}))",
+    "log(sum(exp({})))",
+    "mean({}) * sum(sin({}))",
+    "norm({})",
+    "sum(log(1 + exp({})) * ({}))",
+]
+
+
+@together(list(enumerate(VIEWS.split())))
+def test_compositions(at: int, view: str) -> None:
+    lines = []
+    for use in (USES[at % 7], USES[(at * 3 + 1) % 7]):
+        loss = use.replace("{}", view)
+        found = derive_source(Source(f"{NAMES}loss = {loss}\n", "test.expr"), Options(), Request())
+        assert found.error is None and all(d.verified for d in found.derivatives)
+        lines.append(loss)
+        for d in found.derivatives:
+            lines += [f"  {name} = {part}" for name, part, _ in d.lets]
+            lines += [f"  {d.wrt}: {d.cost}  {d.text}", f"  {d.latex}"]
+    said("explain").compare(f"test_composed.py::{view}", ["\n".join(lines)], len(lines))
