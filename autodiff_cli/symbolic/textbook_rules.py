@@ -156,13 +156,17 @@ def reciprocal(rules: Rules, node: Node, below: Node) -> Made:
     return Negative(shown), "d (1 / u) = -du / u**2"
 
 
-def solve(rules: Rules, node: Node, matrix: Node, right: Node, *args: Any) -> Made:
+def solve(rules: Rules, node: Node, matrix: Node, right: Node, left: bool = True) -> Made:
     parts = [rules.d(right)] if rules.depends(right) else []
     if rules.depends(matrix):
-        change: Expression = Infix("matmul", rules.d(matrix), rules.of(node))
+        ends = rules.d(matrix), rules.of(node)
+        change: Expression = Infix("matmul", *(ends if left else ends[::-1]))
         parts = [Infix("sub", parts[0], change) if parts else Negative(change)]
-    shown = Call("solve", (rules.of(matrix), *parts))
-    return shown, "d solve(M, b) = solve(M, db - dM @ solve(M, b))"
+    if left:
+        shown = Call("solve", (rules.of(matrix), *parts))
+        return shown, "d solve(M, b) = solve(M, db - dM @ solve(M, b))"
+    shown = Call("solve", (rules.of(matrix), *parts), (("left", "False"),))
+    return shown, "d (b @ inv(M)) = (db - b @ inv(M) @ dM) @ inv(M)"
 
 
 def clamp(rules: Rules, node: Node, inner: Node, low: Any = None, high: Any = None) -> Made | None:

@@ -192,6 +192,7 @@ STEPS = [
     P + "loss = sum(torch.nn.functional.adaptive_avg_pool1d(X[0], 4) ** 2)",
     S + "loss = sum(torch.quantile(X, 0.4, 1) ** 2)",
     C + "loss = sum(torch.linalg.cholesky(C) ** 2)",
+    C + "A = [[1, 2], [3, 5]]; loss = sum(torch.linalg.solve(A, C, left=False) ** 2)",
     C + "b = [[1], [2]]; L = torch.linalg.cholesky(C @ C.T); "
     "loss = sum(cholesky_solve(b, L)) + 2 * sum(log(diag(L)))",
     "x = torch.tensor([[1., 2.], [3., 4.]], requires_grad=True); k = torch.tensor([0, 1]); "

@@ -351,6 +351,8 @@ def _call(
             return rf"\left\lVert {latex(inner)} \right\rVert_{{{mark}}}", ATOM
         case "inv" | "inverse", (inner,):
             return _raised(inner, "-1"), _POWER
+        case "solve", (matrix, right) if ("left", "False") in keywords:
+            return _matmul(right, Call("inv", (matrix,))), _PRODUCT
         case "solve", (matrix, right):
             turned = isinstance(matrix, Transposed)
             ahead = _raised(matrix.inner, r"-\top") if turned else _raised(matrix, "-1")
