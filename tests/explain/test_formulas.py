@@ -36,7 +36,7 @@ from autodiff_cli.symbolic import derivation as derivations
 from autodiff_cli.symbolic.derivation import Formula, Formulas
 from autodiff_cli.symbolic.shorter import opened, ways
 from autodiff_cli.symbolic.terms import NoFormula, Sum
-from autodiff_cli.symbolic.writing.expression import Expression, expression_of, text
+from autodiff_cli.symbolic.writing.expression import NO_MASKS, Expression, expression_of, text
 from autodiff_cli.symbolic.writing.forms import Form
 from autodiff_cli.symbolic.writing.latex import latex
 from autodiff_cli.symbolic.writing.lets import cost_of
@@ -145,7 +145,8 @@ def lengths(case: Case, place: str) -> tuple[list[int | None], list[str]]:
         np.testing.assert_allclose(value, expected, rtol, rtol * largest)
         words.append(f"{cost_of(form.shown)} {form.marks} {text(form.shown)}")
     try:
-        lines = derivation(total, nodes[place], Known(names, {}, {}, {}, ()), "change")
+        known_names = Known(names, {}, {}, {}, ())
+        lines = derivation(total, nodes[place], known_names, "change", NO_MASKS, True)
         change = weights(case, expected.shape, "change").astype(expected.dtype)
         known = {**given, "change": constant(change)}
         for name, part in (let for line in lines for let in line.lets):
