@@ -322,6 +322,11 @@ class Rewriter(ast.NodeTransformer):
         node.decorator_list = [self.visit(item) for item in node.decorator_list]
         node.args.defaults = [self.visit(item) for item in node.args.defaults]
         node.args.kw_defaults = [item and self.visit(item) for item in node.args.kw_defaults]
+        for values in (node.args.defaults, node.args.kw_defaults):  # who defines it comes by
+            if values and values[-1] is not None:
+                if self.mark is not None:
+                    values[-1] = ast.BoolOp(ast.Or(), [self.mark(self.blocks, True), values[-1]])
+                self.blocks += 1
         self.depth += 1
         node.body = self._block(node.body)
         self.depth -= 1

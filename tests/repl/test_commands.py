@@ -406,7 +406,8 @@ def test_what_cannot_be_used(session: Any, tmp_path: Path) -> None:
     os.chdir(tmp_path / "gone")
     os.rmdir(tmp_path / "gone")
     assert "error: cannot use: no such file or directory" in session.fails(":explain")
-    assert duration(2.5) == "2.5 s"
+    shown = [duration(2.5 * 0.1**n) for n in range(8)]
+    assert shown == ["2.5 s", "250 ms", "25 ms", "2.5 ms", "250 us", "25 us", "2.5 us", "0.25 us"]
 
 
 @pytest.mark.parametrize(("tick", "runs"), [(0.3, 1), (0.05, 3), (0.021, 4), (0.0, 10_000)])
