@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import get_context
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import autodiff_cli as ad
+from autodiff_cli import isolated
 from tests.pace import PATIENCE
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are bounded on Linux")
@@ -172,3 +174,12 @@ INHERITED: list[Any] = []
 def _square(i: int) -> float:
     result: float = INHERITED[0](x=np.full(2, float(i)))
     return result
+
+
+def test_nothing_is_unpickled() -> None:
+    """What a process sends that a program has taken over."""
+    file = io.BytesIO()
+    np.save(file, np.array([Path("/")], object), allow_pickle=True)
+    tree = b"null"
+    with pytest.raises(ValueError, match="allow_pickle=False"):
+        isolated.unpacked(len(tree).to_bytes(isolated.LENGTH, "little") + tree + file.getvalue())

@@ -106,6 +106,8 @@ def test_the_document(cli):
         ("-(x[0] + x[1])**2", "negative semidefinite", None, "do not decide"),
         ("x[0]**4 + x[1]**4", "zero", None, "do not decide"),
         ("exp(x[0]) + exp(x[1])", "positive definite", None, "the gradient is not zero"),
+        ("sum((x - 1e-9)**2)", "positive definite", "minimum", "a strict local minimum"),
+        ("sum((x - 2e-8)**2)", "positive definite", None, "the gradient is not zero"),
     ],
 )
 def test_what_eigenvalues_say(cli, loss, definiteness, point, words):
