@@ -21,6 +21,7 @@ M = tensor([[True, False, True, True], [False, True, False, True], [False, False
 B = tensor([[True, False], [True, True], [False, True]])
 k = tensor([2, 0, 2, 1])
 K = tensor([[0, 2, 1, 1], [1, 0, 0, 2]])
+t = tensor([0.5, 1, -0.3, 0.2, 0.7, -1])
 """
 VIEWS = """
 X[m] X[M] X[:,k>0] Y[m] Y[B] Y[:,B[1]] X[k] X[:,k] X[k[:3],k[:3]] X[1:] X[::2] X[:,1:3] X[1] X[:,2]
@@ -38,6 +39,8 @@ X.masked_fill(M,0.5) where(M,X,0) where(M,X,X*X) where(X>0.3,X,-X) X*M X[:,:3].i
 X.gather(0,K) index_select(X,1,k) X.index_fill(1,k,0.5) X.clamp(-0.5,0.9) X.clamp(min=0) relu(X)
 abs(X) sign(X)*X maximum(X,X.mean()) sigmoid(X) outer(X[0],X[1,:3]) kron(X[0],X[1]) X@X.T X.T@X
 X@X[0] Y@Y[0] einsum('ij,ik->jk',X,X) X-X.mean(0) (X-X.mean())/X.std() X/X.sum(1,keepdim=True)
+exp(X[M]*t) X[M]*X[M].exp() X[M].cumsum(0) Y[B]@Y[0] cat([X,Y[:,0]],1)*2
+avg_pool1d(X,3,2,ceil_mode=True) avg_pool1d(X,4,3,ceil_mode=True) adaptive_avg_pool1d(X[:,:3],2)
 """
 USES = [
     "sum({})",
@@ -59,6 +62,6 @@ def test_compositions(at: int, view: str) -> None:
         assert found.error is None and all(d.verified for d in found.derivatives)
         lines.append(loss)
         for d in found.derivatives:
-            lines += [f"  {name} = {part}" for name, part, _ in d.lets]
+            lines += [f"  {name} = {part}  {latex}" for name, part, latex in d.lets]
             lines += [f"  {d.wrt}: {d.cost}  {d.text}", f"  {d.latex}"]
     said("explain").compare(f"test_composed.py::{view}", ["\n".join(lines)], len(lines))
