@@ -37,15 +37,16 @@ def write_index(tensor: Tensor, index: Any, value: Tensor | bool | int | float) 
         return
     given = value.node if isinstance(value, Tensor) else number(value)
     check_weak(given, whole.dtype)
-    if given.weak or (given.numel == 1 and _by_one_mask(items)):
+    fills = given.numel == 1 and _by_one_mask(items)
+    if given.weak or fills:
         given = cast(given, whole.dtype)
-    source = value if isinstance(value, Tensor) else None
+    source = value if isinstance(value, Tensor) and not fills else None
     if advanced is not None:
         given = _without_leading_ones(given, None)
         handle = tensor if node is whole else wrap_view(node, tensor)
         handle.check_writable()
         written = F.index_written.apply([handle.node, advanced, given, False])
-        handle.write(written, written, source)
+        handle.write(written, None if fills else written, source)
         return
     given = _without_leading_ones(given, node.shape)
     if not fits(given.shape, node.shape):

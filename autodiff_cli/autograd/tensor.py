@@ -468,7 +468,8 @@ class Tensor:
         whole = storage.node
         cut, steps = self.steps.cut, tuple(self.steps)
         own = None
-        if cut and STATE.grad and (node.requires_grad or self._history() is not None):
+        recorded = STATE.grad or STATE.dual  # `no_grad` stops no change of forward mode
+        if cut and recorded and (node.requires_grad or self._history() is not None):
             part = storage.seen_through(steps[:cut])
             own = written_through(part, steps[cut:], node)
             if own.op is LEAF or own is self._node:
@@ -484,8 +485,8 @@ class Tensor:
             if whole.requires_grad:
                 content = revalued(whole, content)
         storage.put(content)
-        recorded = node.requires_grad and node.op.vjp_rule is not None
-        storage.part = (node, steps) if recorded else None
+        known = node.requires_grad and node.op.vjp_rule is not None
+        storage.part = (node, steps) if known else None
         if own is not None:
             storage.set_apart(steps[cut - 1], own)
 

@@ -306,10 +306,16 @@ TRIED = {
     "m.load_state_dict({'weight': np.ones((1, 2))})\n": (
         "np.ones((1, 2))", "torch.from_numpy(np.ones((1, 2)))", "`torch.from_numpy(a)`",
     ),
+    "import torch\ny = torch.ones(2, 6).unflatten(1, (2, 4))\n": (
+        "(2, 4)", "(2, -1)", "-1 stands for one size to infer",
+    ),
     "import torch\ny = torch.nn.Unflatten(1, 6)(torch.ones(2, 6))\n": (
         "1, 6", "1, (2, -1)", "`(2, -1)`",
     ),
     "import torch\nn = torch.tensor(1.0).size(0)\n": ("size(0)", "size()", "`x.size()`"),
+    "import torch\nx = torch.ones(2, requires_grad=True)\nn = x.sum(dtype=torch.int64)\n": (
+        "x.sum(", "x.detach().sum(", "write `.detach()` in front of it",
+    ),
     "x = 3 // the input\nloss = x\n": ("//", "#", "write `#` for `//`"),
     "In [1]: import torch\nx = torch.ones(2)\n": ("In [1]: ", "", "remove the `In [1]: `"),
     "import torch\nx = torch.ones(2)\nIn [2]: y = x.sum()\n": (

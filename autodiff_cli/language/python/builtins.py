@@ -404,7 +404,7 @@ def type_of(value: Any) -> Any:
     if isinstance(value, Tensor) and value.is_parameter:
         return from_above("torch.names.PARAMETER_TYPE")
     if isinstance(value, GradFn):
-        return from_above("torch.grad_functions.FunctionType")(value.short_name)
+        return from_above("torch.grad_functions.function_type")(value.short_name)
     from .collections_module import KINDS
 
     found = KINDS.get(type(value)) or next((k for k in TYPES.values() if k.matches(value)), None)
@@ -412,9 +412,9 @@ def type_of(value: Any) -> Any:
         return found
     if isinstance(value, UserClass | TypeName):
         return TYPE
-    for name, kind in _OTHER_KINDS.items():
-        if isinstance(value, kind):
-            return instances(name, kind)
+    for kind in _OTHER_KINDS:
+        if kind.matches(value):
+            return kind
     raise fault("E203 type-not-supported", kind_of(value))
 
 
@@ -428,23 +428,26 @@ def _device(type: Any = "cpu", index: Any = None) -> Device:
 
 
 # Kinds of values whose types are there to be compared and shown.
-_OTHER_KINDS: dict[str, Any] = {
-    "NoneType": type(None),
-    "function": UserFunction,
-    "method": MethodType,
-    "builtin_function_or_method": Builtin | OpFunction,
-    "module": Namespace,
-    "slice": slice,
-    "property": property,
-    "staticmethod": staticmethod,
-    "classmethod": classmethod,
-    "ellipsis": type(Ellipsis),
-    "functools.partial": partial,
-    "dict_keys": KeysView,
-    "dict_values": ValuesView,
-    "dict_items": ItemsView,
-    "generator": Lazy,
-}
+_OTHER_KINDS = [
+    instances(name, kind)
+    for name, kind in {
+        "NoneType": type(None),
+        "function": UserFunction,
+        "method": MethodType,
+        "builtin_function_or_method": Builtin | OpFunction,
+        "module": Namespace,
+        "slice": slice,
+        "property": property,
+        "staticmethod": staticmethod,
+        "classmethod": classmethod,
+        "ellipsis": type(Ellipsis),
+        "functools.partial": partial,
+        "dict_keys": KeysView,
+        "dict_values": ValuesView,
+        "dict_items": ItemsView,
+        "generator": Lazy,
+    }.items()
+]
 
 
 NUMBER_TYPES: tuple[np.dtype, ...] = (FLOAT64, FLOAT32, FLOAT16, *INTEGERS, BOOL)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...autograd.calls import Results
 from ...autograd.forward import Linearized, depends
-from ...autograd.handles import beside, wrap_view
+from ...autograd.handles import beside
 from ...autograd.storage import without_history
 from ...autograd.tensor import Tensor, lives, new_leaf
 from ...autograd.transform_levels import Opened, enter
@@ -72,6 +72,9 @@ def tangent_of(tensor: Tensor) -> Tensor | None:
             raise fault("E203 tangent-changed-place")
         moves.append(None if tangent is None else tangent.node)
     (change,) = Linearized([node], nodes, True).along(moves)
+    for _, tangent, _ in STATE.duals:
+        if tangent is not None and tangent.node is change:
+            return tangent
     found = Tensor(change if lives(change) else Opened.unrecorded(change))
     STATE.unmoved.append((start, tick()))  # a tangent has none itself
     return found
@@ -84,7 +87,7 @@ def _unpack(tensor: Any, *, level: Any = None) -> Results:
     primal = tensor
     if tangent is not None:
         start = tick()
-        primal = wrap_view(F.alias(node), tensor)
+        primal = beside(tensor, F.alias(node))
         primal.node.mark().name = "Identity"  # as PyTorch calls it
         STATE.unmoved.append((start, tick()))
     found = Results((primal, tangent))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from ...autograd.function_hooks import attached
@@ -42,6 +43,9 @@ class FunctionType:
 
     def describe(self) -> str:
         return f"<class '{self.name}'>"
+
+
+function_type = cache(FunctionType)
 
 
 def _variable(function: GradFn) -> Any:

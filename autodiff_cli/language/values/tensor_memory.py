@@ -17,7 +17,7 @@ from ...graph.op import value_of
 from ...graph.params import to_int, to_size
 from ...graph.registry import F
 from ...graph.sizes import check_size
-from ...graph.state import grad_mode
+from ...graph.state import STATE, grad_mode
 from ...graph.strides import is_contiguous, strides_of
 from .dialect import kind_of
 from .functions import check_resizable
@@ -91,6 +91,9 @@ def look_at(tensor: Tensor, source: Any) -> Tensor:
     if other.dtype != tensor.dtype:
         theirs, own = SCALAR_NAMES[other.dtype.name], SCALAR_NAMES[tensor.dtype.name]
         raise fault("E307 set-other-dtype", other, tensor, theirs, own)
+    tensor.check_writable()
+    if STATE.grad and (tensor.requires_grad or other.requires_grad):
+        raise fault("E404 no-derivative-here", "set_")
     tensor.become_view(wrap_view(F.data_alias(other.node), other), True)
     return tensor
 

@@ -7,6 +7,7 @@ range, numpy.dtype and the classes here. Nothing else ever reaches a program.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from math import prod
 from types import MethodType
 from typing import Any
@@ -216,6 +217,11 @@ class Method(Builtin):
         return self if instance is None else MethodType(self, instance)
 
 
+@cache
+def _handle_type(cls: Any) -> TypeName:
+    return TypeName(cls.path, lambda value: type(value) is cls, None)
+
+
 class Handle:
     """What the registration of a hook returns; it is among `hooks` until removed."""
 
@@ -223,7 +229,8 @@ class Handle:
     path = "torch.utils.hooks.RemovableHandle"
 
     def own_type(self) -> TypeName:
-        return TypeName(self.path, lambda value: type(value) is type(self), None)
+        cls: Any = type(self)
+        return _handle_type(cls)
 
     def __init__(self, hooks: dict[int, Any], hook: Any):
         self.hooks = hooks

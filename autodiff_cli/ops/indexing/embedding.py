@@ -12,7 +12,7 @@ from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.sizes import check_size
 from ..kernels.matrices import require_same_dtype
-from ..kernels.rules import require_float
+from ..kernels.rules import ONCE, require_float
 
 NN = "nn.functional."
 
@@ -110,6 +110,7 @@ def bag_reduced(
 ):
     """Sums, means or maxima of rows of a table, bag by bag."""
     count, width = bags.sizes.size, weight.shape[1]
+    weight = F.once(weight, "_embedding_bag_backward", False)
     if mode == "max":
         found = F.gather(weight, 0, F.bag_highest_rows(weight, constant(_table(bags, width))))
         return F.where(constant((bags.sizes > 0)[:, None]), found, 0.0)
@@ -118,6 +119,8 @@ def bag_reduced(
         often = np.bincount(bags.rows, minlength=weight.shape[0])[bags.rows]
         rows = F.slope_scaled(rows, constant((1 / often)[:, None].astype(weight.dtype)))
     if per_sample_weights is not None:
+        slope = "aten::_embedding_bag_per_sample_weights_backward"
+        per_sample_weights = F.once(per_sample_weights, slope, False)
         chosen = F.index_select(F.reshape(per_sample_weights, (-1,)), 0, constant(bags.kept))
         rows = rows * F.unsqueeze(chosen, 1)
     base = F.zeros((count, width), dtype=weight.dtype)
@@ -158,10 +161,10 @@ BAG = (ints(4, values=[0, 2, 2, 1]), t(3, 2), ints(2, values=[0, 3]))
 @function(
     name=NN + "embedding_bag",
     samples=[
-        S(*BAG),
-        S(*BAG, mode="sum", per_sample_weights=t(4)),
-        S(*BAG, mode="max"),
-        S(ints(2, 2), t(3, 2), mode="sum", padding_idx=1),
+        S(*BAG, **ONCE),
+        S(*BAG, mode="sum", per_sample_weights=t(4), **ONCE),
+        S(*BAG, mode="max", **ONCE),
+        S(ints(2, 2), t(3, 2), mode="sum", padding_idx=1, **ONCE),
     ],
     errors=[Bad("E308", ints(3), t(3, 2)), Bad("E305", ints(1, 2, values=[[0, 7]]), t(3, 2))],
 )

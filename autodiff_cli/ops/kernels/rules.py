@@ -29,6 +29,8 @@ def spread(g: Node, input: Node, dim: Dims) -> Node:
 
 # PyTorch computes the slope by a function of its own, of the operands too.
 NAMED_SLOPE = frozenset({"slope has a name"})
+# For samples of ops of which PyTorch has one derivative only.
+ONCE: Any = {"order": 1, "because": "PyTorch has no second derivative of it"}
 FEW = 1 << 16  # elements that are summed in float64
 
 
@@ -95,6 +97,17 @@ def require_float(name: str, input: Node, raises: str = "NotImplementedError") -
     """E307 for integers where PyTorch takes floats only."""
     if not is_float(input.dtype):
         raise fault("E307 needs-floating-point-numbers", name, input.dtype.name, raises)
+
+
+def recorded_as_float(name: str) -> Callable[..., None]:
+    """A check of a reduction that takes `dtype` last: E306 for integers of what is recorded."""
+
+    def check(input: Node, *rest: Any) -> None:
+        dtype = rest[-1]
+        if dtype is not None and not is_float(dtype) and input.requires_grad and STATE.grad:
+            raise fault("E306 whole-and-recorded", name, dtype)
+
+    return check
 
 
 def require_constant(name: str, parameter: str, node: Node | None) -> None:

@@ -313,8 +313,8 @@ def singular_values(A: Tensor):
 )
 def svdvals(A: Tensor):
     """Singular values, descending."""
-    recorded = A.requires_grad and STATE.grad
-    return F.linalg_svd(A, False)[1] if recorded else F.singular_values(A)
+    moves = A.requires_grad or STATE.dual
+    return F.linalg_svd(A, False)[1] if moves else F.singular_values(A)
 
 
 @function(fields=("U", "S", "V"), samples=[S(t(2, 2)), S(t(3, 2))], errors=[Bad("E308", t(2))])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...errors import fail, fault
+from ...errors import fault
 from ...graph.declare import Any, Tensor, Word, function, opaque
 from ...graph.op import constant, value_of
 from ...graph.params import node_of
@@ -17,6 +17,7 @@ from ...graph.samples import Bad, S, ints, t
 from ...graph.sizes import check_size
 from ..kernels.indices import constant_from
 from ..kernels.losses import reduced, reduction_of
+from ..kernels.rules import no_derivative
 from ..kernels.windows import whole_numbers
 
 NN = "nn.functional."
@@ -140,7 +141,10 @@ def _(g, out, log_probs, targets, input_lengths, target_lengths, blank, zero_inf
 
 
 @opaque(
-    _ctc_slope, public=False, shape=lambda g, log_probs, *rest: (log_probs.shape, log_probs.dtype)
+    _ctc_slope,
+    public=False,
+    shape=lambda g, log_probs, *rest: (log_probs.shape, log_probs.dtype),
+    vjp=no_derivative("_ctc_loss_backward"),
 )
 def ctc_loss_slope(
     g: Tensor,
@@ -152,11 +156,6 @@ def ctc_loss_slope(
     zero_infinity: bool,
 ):
     """The gradient of the losses, for log-probabilities that come from `log_softmax`."""
-
-
-@ctc_loss_slope.vjp
-def _(g, out, *args):
-    raise fail("E404", "`ctc_loss` has no second derivative", help="it has none in PyTorch either")
 
 
 def _lengths(what, given, n, most):

@@ -23,7 +23,7 @@ from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.sizes import shape_text
 from ..kernels.losses import loss_function, loss_node, reduced, reduction_of
-from ..kernels.rules import NAMED_SLOPE, require_constant, require_float
+from ..kernels.rules import NAMED_SLOPE, ONCE, no_derivative, require_constant, require_float
 
 NN = "nn.functional."
 
@@ -226,7 +226,8 @@ def _rows(name, input, target):
         raise fault("E308 needs-scores-shape-2", name, input)
     if target.dtype != INT64 and target.numel:
         raise fault("E307 needs-targets-integers", name, target)
-    return F.reshape(F.once(input), (-1, input.shape[-1] if input.shape else 1))
+    input = F.once(input, f"aten::{name}_backward")
+    return F.reshape(input, (-1, input.shape[-1] if input.shape else 1))
 
 
 def _in_range(name, target, classes, low):
@@ -238,32 +239,34 @@ def _in_range(name, target, classes, low):
         raise fault("E305 class-out-range-2", wrong, name, classes, classes - 1)
 
 
-ONCE: Any = {"order": 1, "because": "PyTorch has no second derivative of it"}
+@pointwise(
+    lambda x, *rest: x,
+    public=False,
+    samples=[S(t(3), "aten::slope", **ONCE)],
+    counterpart=lambda input, slope, read: input,
+    vjp=lambda g, out, input, slope, read: F.once_slope(g, input if read else None, slope),
+)
+def once(input: Tensor, slope: Word, read: bool = True):
+    """The tensor itself, of which there is a first derivative, PyTorch's op `slope`, and none of
+    that; whether `slope` reads the tensor."""
 
 
 @pointwise(
-    lambda x: x,
+    lambda g, input, slope: g,
     public=False,
-    samples=[S(t(3), **ONCE)],
-    vjp=lambda g, out, input: F.once_slope(g, input),
+    grad_fn=lambda g, input, slope: (
+        "NotImplemented" if "::" in slope else slope.title().replace("_", "") + "Backward0"
+    ),
+    samples=[S(t(3, grad=False), t(3, grad=False), "aten::slope")],
 )
-def once(input: Tensor):
-    """The tensor itself, of which there is a first derivative and no second."""
-
-
-@pointwise(
-    lambda g, input: g,
-    public=False,
-    grad_fn="NotImplemented",
-    samples=[S(t(3, grad=False), t(3, grad=False))],
-)
-def once_slope(g: Tensor, input: Tensor):
+def once_slope(g: Tensor, input: Tensor | None, slope: Word):
     """What `once` gives a gradient to."""
 
 
 @once_slope.vjp
-def _(g, out, *args):
-    raise fault("E404 one-ops-no-second")
+def _(g, out, input, given, slope):
+    listed = None if "::" in slope else slope
+    return no_derivative(slope.removeprefix("aten::"), listed)(g, out)
 
 
 @loss_node(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from ...graph.op import constant
 from ...graph.registry import F
 from ...graph.samples import Bad, S, bools, t
 from ...graph.sizes import shape_text
+from ..kernels.rules import ONCE
 
 NN = "nn.functional."
 
@@ -51,7 +51,6 @@ def _one_node(query, key, value, mask, dropout_p):
     )
 
 
-ONCE: Any = {"order": 1, "because": "PyTorch has no second derivative of it"}
 Q = (t(1, 2, 2, 3), t(1, 2, 3, 3), t(1, 2, 3, 3))
 
 
@@ -111,6 +110,7 @@ def scaled_dot_product_attention(
 @composite(
     name=NN + "scaled_dot_product_attention",
     grad_fn="ScaledDotProductFlashAttentionForCpuBackward0",
+    no_forward="_scaled_dot_product_flash_attention_for_cpu",
     public=False,
     samples=[S(t(1, 1, 2, 3), t(1, 1, 2, 3), t(1, 1, 2, 3), scale=0.5, **ONCE)],
     saves="query, key, value, results",
@@ -125,7 +125,8 @@ def attention_at_once(
     scale: float,
 ):
     """Attention of four dims, which PyTorch records as one node."""
-    query, key, value = map(F.once, (query, key, value))
+    slope = "aten::_scaled_dot_product_flash_attention_for_cpu_backward"
+    query, key, value = (F.once(x, slope) for x in (query, key, value))
     return _attend(query, key, value, attn_mask, 0.0, is_causal, scale)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from ...errors import fault
 from ...graph.declare import Size, Tensor, composite, function
 from ...graph.dtypes import FLOAT16, FLOAT32
-from ...graph.op import number
+from ...graph.op import cast, number
 from ...graph.registry import F
 from ...graph.samples import Bad, S, t
 from ...graph.shapes import count
@@ -280,10 +280,10 @@ def _update(input, running_mean, running_var, momentum, fold=lambda x: x):
     """Move running statistics towards those of the batch; `fold` averages them over instances."""
     dims = (0, *range(2, input.ndim))
     x = F.detach(input)
-    if running_mean is not None:
-        _write(running_mean, _blend(F.detach(running_mean), fold(F.mean(x, dims)), momentum))
-    if running_var is not None:
-        _write(running_var, _blend(F.detach(running_var), fold(F.var(x, dims)), momentum))
+    for running, moment in ((running_mean, F.mean), (running_var, F.var)):
+        if running is not None:
+            old = cast(F.detach(running), x.dtype)
+            _write(running, _blend(old, fold(moment(x, dims)), momentum))
 
 
 def _check_channels(op, channels, input, *parameters):
@@ -353,7 +353,8 @@ def instance_norm(
     batch, channels, *rest = input.shape
     if use_input_stats and count(tuple(rest)) == 1:
         raise fault("E308 instance_norm-needs-more-element", input)
-    _check_channels("instance_norm", channels, input, running_mean, running_var, weight, bias)
+    stats = [s if s is None else cast(s, input.dtype) for s in (running_mean, running_var)]
+    _check_channels("instance_norm", channels, input, *stats, weight, bias)
 
     def repeated(parameter):
         return None if parameter is None else F.repeat(parameter, (batch,))
@@ -364,8 +365,8 @@ def instance_norm(
     x = F.reshape(input, (1, batch * channels, *rest))
     if use_input_stats:
         _update(x, running_mean, running_var, momentum, averaged)
-        running_mean = running_var = None
-    given = map(repeated, (running_mean, running_var, weight, bias))
+        stats = [None, None]
+    given = map(repeated, (*stats, weight, bias))
     return F.view(F.batch_norm(x, *given, use_input_stats, momentum, eps), input.shape)
 
 

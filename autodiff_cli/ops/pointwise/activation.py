@@ -14,7 +14,7 @@ from ...graph.declare import Dim, Flag, Scalar, Tensor, composite, function, poi
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ..kernels.indices import check_number
-from ..kernels.rules import NAMED_SLOPE, flat, refuse_bools, require_float
+from ..kernels.rules import NAMED_SLOPE, ONCE, flat, refuse_bools, require_float
 
 ALL = (S(t(2, 3)), S(t()))
 KINKS = (S(t(2, 3)), S(t(values=[-1.0, 0.0, 0.5, 1.0, 3.0, -3.0]), order=0, because="kinks"))
@@ -35,7 +35,7 @@ def functional_relu(input: Tensor, inplace: Flag = False):
 
 
 @pointwise(
-    lambda x: np.maximum(x, 0),
+    lambda x: np.maximum(0, x),  # the second where both are equal: -0.0 stays
     check=lambda input: refuse_bools("relu", input),
     kink=lambda input: F.abs(input),
     vjp=lambda g, out, input: flat(F.where(F.le(out, 0), 0, g), out, "ThresholdBackwardBackward0"),
@@ -97,11 +97,11 @@ def _elu(input, alpha, scale, input_scale):
 def _elu_vjp(g, out, input, alpha, scale, input_scale):
     """Curved below 0 only: at 0 the second derivative is 0, as in PyTorch."""
     _check_slope("elu", out, input, alpha)
-    safe = F.where(F.ge(input, 0), 0, input)
+    safe = F.where(F.lt(input, 0), input, 0)
     below = g * F.exp(safe if input_scale == 1 else safe * input_scale)
     factor = alpha * scale * input_scale
     return F.where(
-        F.gt(input, 0), g if scale == 1 else g * scale, below if factor == 1 else below * factor
+        F.le(input, 0), below if factor == 1 else below * factor, g if scale == 1 else g * scale
     )
 
 
@@ -280,7 +280,7 @@ def hardtanh(input: Tensor, min_val: Scalar = -1.0, max_val: Scalar = 1.0, inpla
         min_val, max_val = int(min_val), int(max_val)
         if input.dtype.kind == "u" and min(min_val, max_val) < 0:
             raise fault("E307 hardtanh-cannot-negative-bounds", input)
-    return _held(input, min_val, max_val, input)
+    return F.clamp(input, min_val, max_val)
 
 
 @function(
@@ -293,7 +293,7 @@ def relu6(input: Tensor, inplace: Flag = False):
 
 @composite(
     name="nn.functional.hardsigmoid",
-    samples=[S(t(2, 3), order=1, because="PyTorch has no second derivative of it"), KINKS[1]],
+    samples=[S(t(2, 3), **ONCE), KINKS[1]],
     kink=lambda input, *rest: _to_bounds(input, -3, 3),
     properties=frozenset({"clamps"}),
     phrase="a sixth between -3 and 3, nothing outside",
@@ -301,12 +301,12 @@ def relu6(input: Tensor, inplace: Flag = False):
 def hardsigmoid(input: Tensor, inplace: Flag = False):
     """`input / 6 + 1/2` held between 0 and 1; the slope at the bounds is 0."""
     require_float("hardsigmoid", input)
-    input = F.once(input)
+    input = F.once(input, "aten::hardsigmoid_backward")
     return _held(input, -3, 3, input / 6 + 0.5, 0.0, 1.0)
 
 
 def _hardswish_vjp(g, out, input, inplace):
-    inside = F.where(F.ge(input, 3), g, g * (input / 3 + 0.5))
+    inside = F.where(F.lt(input, 3), g * (input / 3 + 0.5), g)
     return F.where(F.le(input, -3), 0, inside)
 
 
@@ -321,7 +321,7 @@ def _hardswish_vjp(g, out, input, inplace):
 def hardswish(input: Tensor, inplace: Flag = False):
     """`input` times hardsigmoid; slope 0 at -3, 1 at 3."""
     require_float("hardswish", input)
-    return _held(input, -3, 3, input * (input + 3) / 6, -0.0, input)
+    return input * F.clamp(input + 3, 0, 6) / 6
 
 
 def _shrunk_vjp(g, out, input, lambd):
@@ -404,7 +404,7 @@ def softplus(input: Tensor, beta: float = 1, threshold: float = 20):
 def logsigmoid(input: Tensor):
     """`log(sigmoid(input))` without overflow."""
     require_float("logsigmoid", input)
-    return F.log_of_sigmoid(input, F.exp(-F.abs(input)))
+    return F.log_of_sigmoid(input, F.exp(F.where(F.lt(input, 0), input, -input)))
 
 
 def _log_of_sigmoid_vjp(g, out, input, small):

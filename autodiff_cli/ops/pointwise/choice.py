@@ -184,8 +184,8 @@ _extreme("fmin", np.fmin, _first(lambda x, y: F.le(x, y)), TIES)
 
 def _clamped(input, min, max):
     if min is not None:
-        input = np.maximum(input, min)
-    return input if max is None else np.minimum(input, max)
+        input = np.maximum(min, input)  # the second where both are equal: -0.0 stays
+    return input if max is None else np.minimum(max, input)
 
 
 def _check_bounds(input, min, max):
@@ -258,5 +258,17 @@ def _bound(key, kernel, inside, outside, place):
     )
 
 
-_bound("clamp_min", np.maximum, lambda x, b: F.ge(x, b), lambda x, b: F.lt(x, b), "below")
-_bound("clamp_max", np.minimum, lambda x, b: F.le(x, b), lambda x, b: F.gt(x, b), "above")
+_bound(
+    "clamp_min",
+    lambda x, b: np.maximum(b, x),
+    lambda x, b: F.ge(x, b),
+    lambda x, b: F.lt(x, b),
+    "below",
+)
+_bound(
+    "clamp_max",
+    lambda x, b: np.minimum(b, x),
+    lambda x, b: F.le(x, b),
+    lambda x, b: F.gt(x, b),
+    "above",
+)

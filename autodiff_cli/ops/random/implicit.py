@@ -14,6 +14,7 @@ import numpy as np
 from ...graph.declare import Tensor, opaque
 from ...graph.registry import F
 from ...graph.samples import S, t
+from ..kernels.rules import no_derivative
 
 # Numerator and denominator of log(slope) of a gamma draw: coefficients of u^i v^j.
 _GAMMA = np.array(
@@ -247,6 +248,7 @@ def _dirichlet_slopes(values, concentration, total):
     _gamma_slopes,
     public=False,
     counterpart="_standard_gamma_grad",
+    vjp=no_derivative("standard_gamma", "_standard_gamma_grad"),
     shape=lambda concentration, values: (values.shape, values.dtype),
     samples=[S(t(2, 3, low=0.5, high=20.0, grad=False), t(2, 3, low=0.1, high=20.0, grad=False))],
 )
@@ -280,6 +282,7 @@ def _moved_gamma(values, concentration):
     lambda values, concentration: values,
     public=False,
     counterpart=_moved_gamma,
+    no_forward="_standard_gamma",
     properties=frozenset({"convention"}),  # the draw stays; the slope is that of its distribution
     samples=[
         S(
@@ -315,6 +318,7 @@ def _totals(concentration):
     public=False,
     counterpart=_moved_dirichlet,
     grad_fn="_DirichletBackward",
+    no_forward="_sample_dirichlet",
     properties=frozenset({"convention"}),  # the draw stays; the slope is that of its distribution
     samples=[
         S(

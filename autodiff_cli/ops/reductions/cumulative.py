@@ -10,7 +10,13 @@ from ...graph.dtypes import BOOL, FLOAT32, FLOAT64, INT64
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.shapes import reduced_shape
-from ..kernels.rules import refuse_bools, require_float, shifted, without_zeros
+from ..kernels.rules import (
+    recorded_as_float,
+    refuse_bools,
+    require_float,
+    shifted,
+    without_zeros,
+)
 
 TIES = t(4, values=[1.0, 2.0, 2.0, 1.0])
 ALONG = (S(t(2, 3), 1), S(t(4), 0), S(t(), 0))
@@ -46,6 +52,7 @@ def _running(ufunc):
         else None
     ),
     shape=_running_shape,
+    check=recorded_as_float("cumsum"),
     inplace=True,
     samples=[*ALONG, S(ints(3), 0)],
     errors=[Bad("E304", t(2, 3), 2, words="dim 2")],
@@ -98,6 +105,7 @@ def backwards(decay, g, dim):
 @opaque(
     _running(np.multiply),
     shape=_running_shape,
+    check=recorded_as_float("cumprod"),
     inplace=True,
     samples=[*ALONG, S(t(4, values=[2.0, 0.0, 3.0, 0.0]), 0)],
     phrase="products of the others, summed from each place to the end",

@@ -14,7 +14,7 @@ from ...graph.registry import F, overloads
 from ...graph.samples import Bad, S, ints, t
 from ...graph.shapes import broadcast_shapes, reduced_count
 from ..kernels.matrices import require_same_dtype
-from ..kernels.rules import require_float, restored
+from ..kernels.rules import ONCE, require_float, restored
 
 # -- one vector ------------------------------------------------------------------------------------
 
@@ -278,7 +278,10 @@ def _(g, out, input, p):
 
 
 @composite(
-    public=False, samples=[S(t(2, 3), t(4, 3))], kink=lambda x1, x2: F.euclidean_dist(x1, x2)
+    public=False,
+    no_forward="_euclidean_dist",
+    samples=[S(t(2, 3), t(4, 3))],
+    kink=lambda x1, x2: F.euclidean_dist(x1, x2),
 )
 def euclidean_dist(x1: Tensor, x2: Tensor):
     """Distances between rows of `x1` and rows of `x2` by one matrix product."""
@@ -302,13 +305,14 @@ def _(g, out, x1, x2):
 @composite(
     public=False,
     grad_fn="CdistBackward0",
-    samples=[S(t(2, 3), t(4, 3), 3.0)],
+    samples=[S(t(2, 3), t(4, 3), 3.0, **ONCE)],
     no_forward="_cdist_forward",
     phrase="upstream times (x - y) / distance of each pair, for p=2",
     saves="operands, results",
 )
 def cdist_all(x1: Tensor, x2: Tensor, p: float):
     """Distances of order `p` between all rows, by differences."""
+    x1, x2 = (F.once(x, "_cdist_backward") for x in (x1, x2))
     return F.row_norms(F.sub(F.unsqueeze(x1, -2), F.unsqueeze(x2, -3)), p)
 
 
@@ -326,7 +330,11 @@ def _by_product(x1, x2, p, mode):
 
 
 @function(
-    samples=[S(t(3, 2), t(2, 2)), S(t(2, 3, 2), t(2, 2), 1.0), S(t(2, 2), t(3, 2), inf)],
+    samples=[
+        S(t(3, 2), t(2, 2), **ONCE),
+        S(t(2, 3, 2), t(2, 2), 1.0, **ONCE),
+        S(t(2, 2), t(3, 2), inf, **ONCE),
+    ],
     method=False,
     errors=[Bad("E308", t(2, 3), t(2, 2)), Bad("E308", t(3), t(3))],
     lacks="cdist float16",
@@ -357,7 +365,7 @@ def cdist(
 @composite(
     name="nn.functional.pdist",
     aliases=["pdist"],
-    samples=[S(t(3, 2)), S(t(3, 2), 1.0)],
+    samples=[S(t(3, 2), **ONCE), S(t(3, 2), 1.0, **ONCE)],
     errors=[Bad("E308", t(3)), Bad("E307", ints(2, 2))],
     no_forward="_pdist_forward",
     phrase="upstream times (x - y) / distance of each pair, for p=2",
@@ -371,6 +379,7 @@ def pdist(input: Tensor, p: float = 2.0):
     if not p >= 0:
         raise fail("E504", f"`pdist` of order {p}", help="the order must not be negative")
     require_float("pdist", input, "RuntimeError")
+    input = F.once(input, "_pdist_backward")
     first, second = np.triu_indices(input.shape[0], 1)
     return F.row_norms(
         F.sub(

@@ -29,6 +29,7 @@ from ..kernels.pytorch_sum_order import noted, small_sum
 from ..kernels.rules import (
     as_float,
     picked,
+    recorded_as_float,
     require_float,
     restored,
     shared_by_equal,
@@ -82,6 +83,7 @@ def _sum(x, dim, keepdim, dtype=None, note=None):
     dtype=_sum_dtype,
     numpy="np.sum(input, axis=dim or None, dtype=dtype, keepdims=keepdim)",
     properties=PARTIAL | {"noted"},
+    check=recorded_as_float("sum"),
     grad_fn=_name("SumBackward0", "SumBackward1"),
     samples=[
         *DIMS,
@@ -166,6 +168,7 @@ ZEROS = S(t(2, 3, values=[[0.0, 2.0, 3.0], [0.0, 0.0, 5.0]]), 1)
         reduced_shape(input.shape, one(dim), keepdim),
         _sum_dtype(input, dtype),
     ),
+    check=recorded_as_float("prod"),
     grad_fn=_name("ProdBackward0", "ProdBackward1"),
     samples=[S(t(2, 3)), S(t(2, 3), 1, True), S(t()), ZEROS],
     phrase="upstream times the product of the other elements",

@@ -339,7 +339,11 @@ def unflatten(input: Tensor, dim: Dim, sizes: Size):
         raise fail("E303", "unflatten needs at least one size", help="give the sizes to split into")
     if not input.shape:
         raise fault("E304 unflatten-no-dim")
-    sizes = infer_size((input.shape[dim],), sizes)
+    whole, known = input.shape[dim], prod([size for size in sizes if size != -1])
+    wrong = whole % known if known and -1 in sizes else whole != known
+    if wrong and min(sizes) >= -1 and sizes.count(-1) < 2:
+        raise fault("E303 unflatten-sizes", list(sizes), dim, whole)
+    sizes = infer_size((whole,), sizes)
     return F.view(input, (*input.shape[:dim], *sizes, *input.shape[dim + 1 :]))
 
 

@@ -176,7 +176,7 @@ class _Builder:
         key = node.op.key
         if is_logdet(node):
             return Call("logdet", (self.build(node.args[2].args[0].args[0]),))
-        if seen_alike(node) or key in ("cast", "alias", "depends", "with_value"):
+        if seen_alike(node) or key in ("cast", "alias", "depends", "with_value", "once"):
             return self.build(node.inputs[0])
         if key in ("unsafe_view", "unshared_view", "reshape_alias"):
             size = Name(static_text(tuple(node.shape)))

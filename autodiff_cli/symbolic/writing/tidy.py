@@ -80,8 +80,6 @@ def tidied(shown: Any) -> Any:
             return Negative(Infix("matmul", left, inner))
         case Infix("mul" | "div" | "matmul" as key, Number(value), other) if value < 0:
             return Negative(tidied(Infix(key, Number(-value), other)))
-        case Call("once", (inner,), ()):
-            return inner
         case Call("eye", (), (("n", rows), ("m", columns), *_)) if rows == columns:
             return Call("eye", (Number(int(rows)),))
         case Infix("mul", Number(first), Number(second)):
