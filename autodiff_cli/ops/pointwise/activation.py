@@ -280,7 +280,7 @@ def hardtanh(input: Tensor, min_val: Scalar = -1.0, max_val: Scalar = 1.0, inpla
         min_val, max_val = int(min_val), int(max_val)
         if input.dtype.kind == "u" and min(min_val, max_val) < 0:
             raise fault("E307 hardtanh-cannot-negative-bounds", input)
-    return F.clamp(input, min_val, max_val)
+    return _held(input, min_val, max_val, input)
 
 
 @function(
@@ -321,7 +321,7 @@ def _hardswish_vjp(g, out, input, inplace):
 def hardswish(input: Tensor, inplace: Flag = False):
     """`input` times hardsigmoid; slope 0 at -3, 1 at 3."""
     require_float("hardswish", input)
-    return input * F.clamp(input + 3, 0, 6) / 6
+    return _held(input, -3, 3, input * (input + 3) / 6, -0.0, input)
 
 
 def _shrunk_vjp(g, out, input, lambd):
