@@ -306,8 +306,6 @@ TRIED = {
     "m.load_state_dict({'weight': np.ones((1, 2))})\n": (
         "np.ones((1, 2))", "torch.from_numpy(np.ones((1, 2)))", "`torch.from_numpy(a)`",
     ),
-    "import torch\np = torch.nn.ParameterList([torch.ones(1)])\n"
-    "p.extra = torch.nn.Parameter(torch.ones(3))\n": ("p.extra", "extra", "`extra = ...`"),
     "import torch\ny = torch.ones(2, 6).unflatten(1, (2, 4))\n": (
         "(2, 4)", "(2, -1)", "-1 stands for one size to infer",
     ),

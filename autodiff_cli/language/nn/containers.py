@@ -302,13 +302,6 @@ _PARAMETER_ITEMS = Items("parameters", _as_parameter)
 _PARAMETER_ENTRIES = Entries("parameters", _as_parameter)
 
 
-def _assign(self: Module, name: str, value: Any) -> None:
-    """E203 for a parameter that would count among the items here, as it does not in PyTorch."""
-    if isinstance(value, Tensor) and value.is_parameter and name not in self.parameters:
-        raise fault("E203 parameter-beside-items", self.cls.name, name)
-    self.assign(name, value)
-
-
 def _parameter_lines(kind: Callable[[Tensor], str]) -> Callable[[Module], str]:
     def extra_repr(self: Module) -> str:
         lines = []
@@ -364,7 +357,6 @@ PARAMETER_LIST = _class(
     "ParameterList",
     {
         "__init__": _parameter_list_init,
-        "__setattr__": _assign,
         "extra_repr": _parameter_lines(lambda tensor: f"torch.{tensor.dtype.name}"),
         **_PARAMETER_ITEMS.methods(),
     },
@@ -373,7 +365,6 @@ PARAMETER_DICT = _class(
     "ParameterDict",
     {
         "__init__": _parameter_dict_init,
-        "__setattr__": _assign,
         "extra_repr": _parameter_lines(lambda tensor: METHODS["type"](tensor)),
         **_PARAMETER_ENTRIES.methods(),
         "update": _parameter_dict_update,
