@@ -57,7 +57,7 @@ class Stable:
                     return node
                 kinds: dict[Op, Callable[..., Node]] = {OUTPUT: output, CAST: cast}
                 found = kinds[node.op](*args) if node.op in kinds else node.op.apply(args)
-            if found.outputs is None and found.dtype != node.dtype:
+            if found.outputs is None:
                 found = cast(found, node.dtype)
         return found
 

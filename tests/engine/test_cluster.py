@@ -24,6 +24,7 @@ from autodiff_cli import session
 from autodiff_cli.cli.main import main
 from autodiff_cli.cli.streams import Environment
 from autodiff_cli.engine.rows.cluster import Cluster, connected
+from autodiff_cli.engine.rows.job import measure
 from autodiff_cli.engine.rows.sources import Columns, DaskSource, FileSource, Picked, source_of
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.session import Options, Report
@@ -843,3 +844,11 @@ def test_rows_of_given_numbers_are_read_together_where_they_are_near(
     assert (Picked(source, rows).read(0, rows.size) == array[rows]).all()
     assert len(asked) == reads
     assert Picked(source, rows).read(2, 2).shape == (0, shape[1])
+
+
+def test_statistics_of_blocks_are_those_of_the_whole() -> None:
+    parts = [np.array([3.0, -4.0]), np.array([12.0]), np.array([])]
+    first, second, empty = map(measure, parts)
+    whole = measure(np.concatenate(parts))
+    assert (first + second + empty)._replace(blocks=1) == whole
+    assert (whole.norm, whole.minimum, whole.maximum, whole.finite) == (13.0, -4.0, 12.0, True)

@@ -160,3 +160,26 @@ def test_long_sums_keep_pairwise_accuracy(size: int) -> None:
     engine.evaluate([total])
     exact = float(np.float32(np.float32(0.1) * np.float32(1.5))) * size
     assert abs(float(total.value) - exact) <= 8e-7 * exact
+
+
+@pytest.mark.parametrize("dim", [1, 2])
+def test_what_is_taken_from_each_slice(dim: int) -> None:
+    """Tiles are cut along all dims before the one that is reduced."""
+    generator = np.random.default_rng(dim)
+    x, index = generator.uniform(-1, 1, (6, 7, 9)), generator.integers(0, 6, (6, 7, 9))
+
+    def results() -> list[Node]:
+        scores = F.exp(constant(x))
+        shares = F.div(scores, F.sum(scores, (dim,), True))
+        chosen = F.gather(shares, dim, constant(index))
+        return [chosen, F.sum(F.mul(chosen, scores), (dim,))]
+
+    wanted = results()
+    plain(wanted)
+    with fused(16):
+        found = results()
+        engine.evaluate(found)
+        rows = [step.rows for p in engine.PLANS.values() for step in tiled(p)]
+    assert rows == [6 * 7 ** (dim - 1)]
+    for one, other in zip(found, wanted, strict=True):
+        close(one.value, other.value)

@@ -92,7 +92,7 @@ def _place_of(x, k, dim):
     """Where the `k`-th smallest elements are; among equal ones where PyTorch's way of selecting
     (that of Hoare, with the median of three) ends."""
     rows = np.moveaxis(x, dim, -1) if x.ndim else x.reshape(1)
-    order = np.argsort(rows, axis=-1, kind="stable")
+    order = np.argsort(rows, kind="stable")
     found = order[..., k - 1 : k]
     chosen = np.take_along_axis(rows, found, -1)
     equal = (rows == chosen) | ((rows != rows) & (chosen != chosen))

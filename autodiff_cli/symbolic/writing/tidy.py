@@ -102,12 +102,8 @@ def tidied(shown: Any) -> Any:
             return _numbered(found[0], Infix("matmul", left, found[1]))
         case Transposed(inner) if (found := apart(inner))[0] != 1:
             return _numbered(found[0], Transposed(found[1]))
-        case Infix("mul", Number(value), inner) if (found := apart(inner))[0] != 1:
-            return _numbered(value * found[0], found[1])
         case Infix("mul", left, right) if left == right and not isinstance(left, Number | Left):
             return Infix("pow", left, Number(2))
-        case Infix("div", Infix("div", left, Number(first)), Number(second)):
-            return Infix("div", left, constant(first * second).shown)
         case Call("diagonal_copy", (inner,), ()) if axes_of(inner) == 2:
             return Call("diag", (inner,))
         case Infix("add", left, Negative(inner)):
