@@ -108,6 +108,10 @@ OPT = "import torch\nw = torch.ones(2, requires_grad=True)\nopt = torch.optim.SG
 CONV = "import torch\nfrom torch import nn\nconv = nn.Conv2d(1, 2, 3)\n"
 # What stands in a program, what does it in its place, and the part of that which is advised.
 TRIED = {
+    "import torch\nnet = torch.nn.Sequential(torch.nn.Sigmoid(), torch.nn.ReLU(inplace=True))\n"
+    "x = torch.ones(2, requires_grad=True)\nnet(x).sum().backward()\n": (
+        "inplace=True", "", "leave `inplace=True` out",
+    ),
     "import torch\nx = torch.ones(2, requires_grad=True)\nv = (x * 2).item()\n": (
         "(x * 2).item()", "(x * 2).sum().item()",
     ),
