@@ -89,7 +89,9 @@ def changed_since(node: Node, read: Node, overwritten: Any) -> AutodiffError:
     words = _modified(node, read, version)
     help = "use the form that makes a new tensor, for example `x = x + 1` for `x += 1`"
     text = read.span.text if read.span is not None and read is node else ""
-    if at is not None and at == node.span:  # within one call of the library
+    if any(x.marks and (x.marks.overwritten or ())[1:2] == (node,) for x in node.inputs):
+        pass  # a copy of what is made in place changes nothing
+    elif at is not None and at == node.span:  # within one call of the library
         help = "leave `inplace=True` out: a layer changes there what another has saved"
     elif text and len(text) < 50 and "\n" not in text:
         plain = text if re.fullmatch(r"[\w.]+(\(.*\))?", text) else f"({text})"

@@ -112,6 +112,14 @@ TRIED = {
     "x = torch.ones(2, requires_grad=True)\nnet(x).sum().backward()\n": (
         "inplace=True", "", "leave `inplace=True` out",
     ),
+    "import torch\nx = torch.ones(2, requires_grad=True)\nh = x * 1\nfor i in range(2): h.tanh_()\n"
+    "h.sum().backward()\n": ("h.tanh_()", "h = h.tanh()", "the form that makes a new tensor"),
+    "import torch\nh = torch.ones(2, requires_grad=True) * 1\nh.tanh_()\nh.add_(1)\n"
+    "h.sum().backward()\n": ("h.add_(1)", "h = h + 1", "`x = x + 1`"),
+    "import torch\nx = torch.ones(2, requires_grad=True)\n"
+    "torch.sigmoid(x).relu_().sum().backward()\n": (
+        "torch.sigmoid(x)", "torch.sigmoid(x).clone()",
+    ),
     "import torch\nx = torch.ones(2, requires_grad=True)\nv = (x * 2).item()\n": (
         "(x * 2).item()", "(x * 2).sum().item()",
     ),

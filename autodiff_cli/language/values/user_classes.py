@@ -175,20 +175,20 @@ class UserClass(type):
         raise _no_attribute(cls, name)
 
     def set_attribute(cls, name: str, value: Any) -> None:
-        cls.check_open()
+        cls.check_open(name)
         if name in _FACTS and name not in ("__name__", "__qualname__", "__doc__", "__module__"):
             raise fail("E207", f"`{name}` of a class cannot be set", help="make another class")
         cls.names[name] = value
 
     def delete_attribute(cls, name: str) -> None:
-        cls.check_open()
+        cls.check_open(name)
         if name not in cls.names:
             raise _no_attribute(cls, name)
         del cls.names[name]
 
-    def check_open(cls) -> None:
+    def check_open(cls, name: str) -> None:
         if cls.fixed:
-            raise fault("E207 attributes-class-cannot-set", cls.name)
+            raise fault("E207 attributes-class-cannot-set", cls.name, name)
 
     def get_item(cls, key: Any) -> Any:
         method = cls.flat.get("__class_getitem__")

@@ -241,7 +241,7 @@ def _(g, out, input, min, max):
     return F.where(inside, g, 0), to_min, to_max
 
 
-def _bound(key, kernel, inside, outside, place):
+def _bound(key, extreme, inside, outside, place):
     def vjp(g, out, input, bound):
         to_bound = F.where(outside(input, bound), g, 0) if bound.requires_grad else None
         return F.where(inside(input, bound), g, 0), to_bound
@@ -249,7 +249,7 @@ def _bound(key, kernel, inside, outside, place):
     text = f"{key}: Elements not {place} `{key[6:]}`; the slope at the bound is 1."
     rows(__name__, f"input {key[6:]}", text)(
         key,
-        kernel,
+        lambda x, bound: extreme(bound, x),  # the second where both are equal: -0.0 stays
         vjp,
         [S(t(2, 3), 0.5), S(t(2, 3), t(3))],
         grad_fn=lambda _, bound: f"Clamp{key[6:].capitalize()}Backward{0 if bound.weak else 1}",
@@ -258,17 +258,5 @@ def _bound(key, kernel, inside, outside, place):
     )
 
 
-_bound(
-    "clamp_min",
-    lambda x, b: np.maximum(b, x),
-    lambda x, b: F.ge(x, b),
-    lambda x, b: F.lt(x, b),
-    "below",
-)
-_bound(
-    "clamp_max",
-    lambda x, b: np.minimum(b, x),
-    lambda x, b: F.le(x, b),
-    lambda x, b: F.gt(x, b),
-    "above",
-)
+_bound("clamp_min", np.maximum, lambda x, b: F.ge(x, b), lambda x, b: F.lt(x, b), "below")
+_bound("clamp_max", np.minimum, lambda x, b: F.le(x, b), lambda x, b: F.gt(x, b), "above")
