@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from ...autograd.function_hooks import attached
@@ -45,7 +45,7 @@ class FunctionType:
         return f"<class '{self.name}'>"
 
 
-function_type = cache(FunctionType)
+function_type = lru_cache(1 << 12)(FunctionType)
 
 
 def _variable(function: GradFn) -> Any:
