@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,10 @@ settings.register_profile(
     "project", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("project")
+
+# Where no bytecode is kept, each of the hundreds of processes that tests start compiles the package
+# once more: two thirds of the time that a command takes.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # Python asks the system for 16 KB whenever a call goes beyond what it has for calls, and gives them
 # back as it ends: up to a fifth of the time of deep loops. What a call of 1 MB leaves of its memory

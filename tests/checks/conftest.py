@@ -91,7 +91,6 @@ def run(folder: Path, project: Path) -> Run:
             "PATH": os.environ["PATH"],
             "PYTHONPATH": str(project),
             "XDG_CACHE_HOME": str(folder.parent / "cache"),
-            "PYTHONDONTWRITEBYTECODE": "1",
             **variables,
         }
         return subprocess.run(
