@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from autodiff_cli.autograd.random.counts import binomial, dirichlet, standard_gamma
 from autodiff_cli.autograd.random.stream import DEFAULT_SEED, Generator
 from autodiff_cli.autograd.tensor import Tensor
 from autodiff_cli.engine.evaluate import evaluate
@@ -30,6 +31,7 @@ CASES = json.loads(FIXTURE.read_text(encoding="utf-8"))["cases"]
 # What these make has passed through log, sin, cos, ... of the C library, or through LAPACK.
 ROUNDED = {"float64": 2e-14, "float32": 5e-7, "float16": 1e-3}
 EXACT = {"rand", "uniform", "randint", "random", "randperm", "bernoulli", "multinomial", "poisson"}
+SAMPLERS = {"standard_gamma": standard_gamma, "dirichlet": dirichlet, "binomial": binomial}
 EXACT |= {"dropout", "alpha_dropout", "geometric", "init_linear", "init_conv"}
 EXACT |= {"init_xavier_uniform", "init_kaiming_uniform", "init_recurrent", "init_bilinear"}
 
@@ -84,6 +86,8 @@ def run(generator: Generator, name: str, options: dict) -> Any:
         return {key: node.value for key, node in made.items()}
     if name.startswith("init_"):
         return written(generator, name, **arguments)
+    if name in SAMPLERS:
+        return SAMPLERS[name](**arguments, stream=generator)
     result = getattr(generator, name)(**arguments)
     if name == "alpha_dropout":  # PyTorch was asked for the outputs at 1 and at 0
         return [result[0] + result[1], result[1]]

@@ -23,6 +23,11 @@ from torch import nn
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "random.json"
 DTYPES = ("float32", "float64")
+COUNTS = [
+    ([0.0, 1.0, 5.0, 20.0, 30.0], [0.0, 0.1, 0.5, 0.7, 1.0, 0.33]),
+    ([20.0, 25.0, 40.0, 60.0, 22.0], [0.5, 0.49, 0.51, 0.6]),
+    ([100.0, 1000.0, 33.0], [0.3, 0.35, 0.4, 0.9, 0.12]),
+]
 MEANS = [-1.0, -0.25, 0.0, 0.5, 3.0]
 
 
@@ -113,6 +118,9 @@ CALLS: dict[str, Callable[..., Any]] = {
         array(weights), count, replacement
     ),
     "poisson": lambda rates: torch.poisson(array(rates)),
+    "standard_gamma": lambda alphas: torch._standard_gamma(array(alphas)),
+    "dirichlet": lambda alphas: torch._sample_dirichlet(array(alphas)),
+    "binomial": lambda counts, probs: torch.binomial(array(counts), array(probs)),
     "dropout": lambda shape, p, dtype="float32": nn.functional.dropout(
         torch.ones(shape, dtype=dt(dtype)), p, True
     ),
@@ -203,6 +211,17 @@ def steps() -> list[list]:
         case(("multinomial", {"weights": weights, "count": 60, "replacement": True}))
         case(("poisson", {"rates": {"data": [0.0, 0.5, 3.0, 9.9] * 5, "dtype": dtype}}))
         case(("poisson", {"rates": {"data": [10.0, 30.5, 2.0, 1e3, 1e6] * 5, "dtype": dtype}}))
+        # What is rejected takes from the stream too: the words after a thousand draws tell of it.
+        alphas = {"data": [0.0, 1e-3, 0.2, 0.9, 1.0, 1.5, 7.0, 300.0] * 150, "dtype": dtype}
+        case(("standard_gamma", {"alphas": alphas}))
+        case(
+            ("dirichlet", {"alphas": {"data": [[0.3, 1.0, 4.0], [2e-3] * 3] * 99, "dtype": dtype}})
+        )
+        for counts, probs in COUNTS:
+            counts = {"data": counts * (1500 // len(counts)), "dtype": dtype}
+            probs = {"data": probs * (1500 // len(probs)), "dtype": dtype}
+            case(("binomial", {"counts": counts, "probs": probs}))
+        case(("poisson", {"rates": {"data": [0.1, 4.0, 11.0, 14.5, 60.0] * 300, "dtype": dtype}}))
         for p in (0.0, 0.1, 0.4, 1.0):
             case(("dropout", {"shape": [4, 9], "p": p, "dtype": dtype}))
         case(("alpha_dropout", {"shape": [20], "p": 0.4, "dtype": dtype}))
@@ -287,6 +306,27 @@ def steps() -> list[list]:
     return lists
 
 
+def slopes() -> dict[str, list[list[float]]]:
+    """How draws move with their parameters: columns of arguments, and the slopes last."""
+    alphas = [1e-2, 0.1, 0.5, 1.0, 2.0, 5.0, 7.9, 8.1, 9.0, 30.0, 200.0]
+    ratios = [1e-3, 0.1, 0.3, 0.5, 0.79, 0.89, 0.91, 0.99, 1.01, 1.09, 1.11, 1.5, 3.0]
+    gamma = torch.tensor([[a, a * r] for a in alphas for r in ratios], dtype=torch.float64).T
+    gamma = torch.cat([gamma, torch.tensor([[3.0, 0.5, 2.0], [0.79, 0.81, 0.8]])], 1)
+    spread = [0.1, 0.5, 1.0, 2.5, 5.9, 6.1, 20.0, 90.0]
+    rows = []
+    for a in spread:
+        for b in spread:
+            mean, deviation = a / (a + b), math.sqrt(a * b / (a + b + 1)) / (a + b)
+            near = [mean + k * deviation for k in (-2, -0.6, -0.12, -0.08, 0, 0.08, 0.12, 0.6, 2)]
+            rows += [[x, a, a + b] for x in (*near, 0.003, 0.3, 0.499, 0.5, 0.501, 0.9, 0.997)]
+    beta = torch.tensor([row for row in rows if 0 < row[0] < 1], dtype=torch.float64).T
+    found = {
+        "gamma": [*gamma, torch._standard_gamma_grad(*gamma)],
+        "dirichlet": [*beta, torch._dirichlet_grad(*beta.contiguous())],
+    }
+    return {name: torch.stack(columns).tolist() for name, columns in found.items()}
+
+
 def plain(value):
     """A result as JSON: tensors as shape, dtype and flat values; containers item by item."""
     if isinstance(value, dict):
@@ -324,7 +364,8 @@ def main() -> None:
     FIXTURE.parent.mkdir(exist_ok=True)
     with FIXTURE.open("w", encoding="utf-8") as file:
         lines = ",\n".join(json.dumps(case) for case in cases)
-        file.write(f'{{"torch": "{torch.__version__}", "cases": [\n{lines}\n]}}\n')
+        file.write(f'{{"torch": "{torch.__version__}", "cases": [\n{lines}\n],\n')
+        file.write(f'"slopes": {json.dumps(slopes())}}}\n')
     print(len(cases), "cases")
 
 
