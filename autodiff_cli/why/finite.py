@@ -238,7 +238,7 @@ def _within(text: Text, node: s.Node, branch: s.Node) -> bool:
 def _bounded(text: Text, node: s.Node) -> Iterator[str]:
     """The operand held where value and slope are finite, or moved by a little."""
     operand = operand_of(node)
-    if operand is None:
+    if operand is None or isinstance(operand, s.List | s.NumList):
         return
     value = s.operand(operand)
     bounds: list[str] = []
