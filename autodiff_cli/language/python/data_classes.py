@@ -159,7 +159,7 @@ def _methods(
             parts = [f"{f.name}={represent(self.get_attribute(f.name))}" for f in stored if f.repr]
         finally:
             STATE.printing.remove(id(self))
-        return f"{self.cls.name}({', '.join(parts)})"
+        return f"{self.cls.__qualname__}({', '.join(parts)})"
 
     def same(self: Any, other: Any) -> Any:
         if getattr(other, "cls", None) is not self.cls:

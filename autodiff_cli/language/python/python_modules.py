@@ -44,9 +44,9 @@ def _wraps(wrapped: Any, **options: Any) -> Builtin:
         if name is not None and hasattr(function, "name"):
             function.name = name
         if isinstance(function, UserFunction):
-            doc = {"__doc__": function_fact(origin, "__doc__"), "__wrapped__": wrapped}
+            facts = {fact: function_fact(origin, fact) for fact in ("__qualname__", "__doc__")}
             kept = getattr(origin, "fields", None) or {}
-            function.fields = {**(function.fields or {}), **kept, **doc}
+            function.fields = {**(function.fields or {}), **kept, **facts, "__wrapped__": wrapped}
         return function
 
     return Builtin("wraps", rename)

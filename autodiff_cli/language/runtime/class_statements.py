@@ -24,7 +24,8 @@ def compile_class(tree: syntax.ClassDef, context: Context) -> Callable[[Scope], 
     bases = [(compile_expression(b, context), b.span) for b in tree.bases]
     keywords = [(k.name, compile_expression(k.value, context)) for k in tree.keywords]
     names, outer = assigned_names(tree.body)
-    inner = Context(False, frozenset(names), f"{context.path}{tree.name}.")
+    path = context.path + tree.name
+    inner = Context(False, frozenset(names), f"{path}.")
     inner.in_class = True
     inner.declare(tree.body, outer)
     block = compile_block(tree.body, inner)
@@ -44,6 +45,7 @@ def compile_class(tree: syntax.ClassDef, context: Context) -> Callable[[Scope], 
         given = {str(name): part(scope) for name, part in keywords}
         cell = Scope(scope.outer if context.in_class else scope)
         body = Scope(cell)
+        body.names["__qualname__"] = path
         block(body)
         if isinstance(words, str):
             body.names.setdefault("__doc__", words)

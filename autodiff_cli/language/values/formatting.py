@@ -211,10 +211,10 @@ def _atom(value: Any) -> str:
     if value is Ellipsis or value is NotImplemented:
         return repr(value)
     if isinstance(value, MethodType):
-        name = getattr(value.__func__, "name", "method")
-        line = getattr(value.__self__, "line", ())  # of a class, or of the class of a value
-        owner = next((c.name for c in line if name in c.names), type(value.__self__).__name__)
-        return f"<bound method {owner}.{name} of {represent(value.__self__)}>"
+        name = qualified(value.__func__)
+        line = getattr(value.__self__, "line", ()) if "." not in name else ()  # not of `def`
+        owner = next((f"{c.name}." for c in line if name in c.names), "")
+        return f"<bound method {owner}{name} of {represent(value.__self__)}>"
     if isinstance(value, partial):
         named = [f"{key}={represent(item)}" for key, item in value.keywords.items()]
         inside = ", ".join([*map(represent, (value.func, *value.args)), *named])
@@ -223,8 +223,16 @@ def _atom(value: Any) -> str:
     return describe(value) if describe else f"<{type(value).__name__}>"
 
 
+def qualified(function: Any) -> str:
+    """The name of a function with those of what it stands in: `Model.step.<locals>.inner`."""
+    if isinstance(function, UserFunction):
+        kept = function.fields or {}
+        return kept.get("__qualname__") or function.params.called or function.name
+    return getattr(function, "name", "method")
+
+
 def _function(value: UserFunction | Builtin | OpFunction) -> str:
-    name = value.name
+    name = qualified(value)
     if not STATE.python:
         return f"<function {name}>"
     if isinstance(value, UserFunction):

@@ -125,9 +125,11 @@ class UserClass(type):
     def __new__(
         meta, name: str, bases: Any, names: dict[str, Any], span: Any = None, fixed: bool = False
     ) -> UserClass:
+        names = dict(names)
         entries: dict[str, Any] = {
             key: None if names[key] is None else _ENTRIES[key] for key in SLOTS & names.keys()
         }
+        entries["__qualname__"] = names.pop("__qualname__", name)
         for base in bases:
             meta = type(base) if issubclass(type(base), meta) else meta
         try:
@@ -230,7 +232,7 @@ class UserClass(type):
 
     def describe(cls) -> str:
         module = _module_of(cls)
-        return f"<class '{cls.name if module == 'builtins' else f'{module}.{cls.name}'}'>"
+        return f"<class '{cls.name if module == 'builtins' else f'{module}.{cls.__qualname__}'}'>"
 
 
 def slots_of(cls: UserClass) -> frozenset[str] | None:
@@ -270,7 +272,7 @@ def _module_of(cls: UserClass) -> str:
 
 _FACTS: dict[str, Callable[[UserClass], Any]] = {
     "__name__": lambda cls: cls.name,
-    "__qualname__": lambda cls: cls.name,
+    "__qualname__": lambda cls: cls.__qualname__,
     "__module__": lambda cls: _module_of(cls),
     "__doc__": lambda cls: None,
     "__mro__": lambda cls: cls.line,
@@ -529,7 +531,7 @@ def set_property(instance: Any, name: str, value: Any) -> bool:
 
 
 def _plain_repr(self: Any) -> str:
-    return f"<{_module_of(self.cls)}.{self.cls.name} object at {id(self):#x}>"
+    return f"<{_module_of(self.cls)}.{self.cls.__qualname__} object at {id(self):#x}>"
 
 
 def _formatted(self: Any, spec: Any) -> str:

@@ -18,7 +18,7 @@ from ...graph.dtypes import is_float
 from ...graph.params import type_name
 from ...graph.symbolic_numbers import Growing
 from .dialect import kind_of, misfit, private
-from .formatting import represent, str_format
+from .formatting import qualified, represent, str_format
 from .functions import call_value
 from .iterators import Lazy, sorted_values
 from .numpy_numbers import INTEGERS, to_numpy
@@ -306,7 +306,7 @@ _CACHED: dict[str, Getter] = {
 _BOUND_METHOD: dict[str, Getter] = {
     **_facts("__self__ __func__"),
     "__name__": lambda v: getattr(v.__func__, "name", "method"),
-    "__qualname__": lambda v: getattr(v.__func__, "name", "method"),
+    "__qualname__": lambda v: qualified(v.__func__),
     "__doc__": lambda v: function_fact(v.__func__, "__doc__"),
 }
 
@@ -316,7 +316,9 @@ def function_fact(function: Any, name: str) -> Any:
     kept = getattr(function, "fields", None) or {}
     if name in kept:
         return kept[name]
-    if name in ("__name__", "__qualname__"):
+    if name == "__qualname__":
+        return qualified(function)
+    if name == "__name__":
         return function.name.rpartition(".")[2]
     if name == "__module__":
         return "__main__"
