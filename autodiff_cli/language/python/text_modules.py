@@ -114,10 +114,11 @@ def _substitute(pattern: Any, by: Any, string: Any) -> str:
     if not isinstance(by, str):
         raise fail("E203", "re.sub() puts strings in place here", help="loop over re.split()")
     pieces, end, size = [], 0, 0
+    plain = "\\" not in by  # nothing to expand
     for match in _matches(pattern, string):
         if len(by) * len(string) > 10 * MAX_TEXT or size > MAX_TEXT:
             raise too_long()
-        pieces += [string[end : match.start()], _guarded(match.expand, by)]
+        pieces += [string[end : match.start()], by if plain else _guarded(match.expand, by)]
         size += len(pieces[-1])
         end = match.end()
     return "".join([*pieces, string[end:]])
