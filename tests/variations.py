@@ -4,6 +4,7 @@ change of one thing, and what is compared of a result."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 from zlib import crc32
 
@@ -200,9 +201,12 @@ def arguments(
     return args, {**kwargs, **changed}
 
 
+@cache
 def weights(shape: tuple[int, ...], which: str) -> np.ndarray:
     """Fixed weights, that make one number of an array."""
-    return np.asarray(np.random.RandomState(crc32(which.encode())).uniform(0.5, 1.5, shape))
+    found = np.asarray(np.random.RandomState(crc32(which.encode())).uniform(0.5, 1.5, shape))
+    found.setflags(write=False)
+    return found
 
 
 def summed(array: np.ndarray) -> tuple[float, float]:

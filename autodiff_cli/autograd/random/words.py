@@ -34,16 +34,17 @@ class Words:
     """A stream of 32-bit words, and uniforms in [0, 1) made of one or two of them; with it goes the
     normal that the last odd draw kept back."""
 
-    __slots__ = ("_bits", "_kept", "_seed")
+    __slots__ = ("_bits", "_kept", "_seed", "_seeded")
 
     def __init__(self, seed: object = DEFAULT_SEED):
+        self._bits: MT19937 | None = None
         self.manual_seed(seed)
 
     def manual_seed(self, seed: object) -> Self:
         """Start again from `seed`, a whole number in [-2**63, 2**64); E205 otherwise."""
         number = seed_number(seed)
         self._seed = number
-        self._bits: MT19937 | None = None  # seeded by the first draw: numpy.random loads slowly
+        self._seeded = False  # the first draw does it: numpy.random loads slowly
         self._kept: float | None = None
         return self
 
@@ -73,12 +74,12 @@ class Words:
 
     # -- draws
     def _twister(self) -> MT19937:
-        if self._bits is None:
+        if self._bits is None or not self._seeded:
             from numpy.random import MT19937, RandomState
 
-            bits = MT19937(0)
-            RandomState(bits).seed(self._seed & 0xFFFFFFFF)  # seeds as PyTorch's mt19937 does
-            self._bits = bits
+            self._bits = self._bits or MT19937(0)  # to make one takes far longer than to seed it
+            RandomState(self._bits).seed(self._seed & 0xFFFFFFFF)  # as PyTorch's mt19937 does
+            self._seeded = True
         return self._bits
 
     def _words(self, count: int) -> np.ndarray:
