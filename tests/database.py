@@ -16,6 +16,8 @@ from autodiff_cli.engine import evaluate  # noqa: F401  # nodes get values
 from autodiff_cli.graph.dtypes import DTYPES
 from autodiff_cli.graph.registry import F, overloads
 
+from .table import seeded
+
 FIXTURE = Path(__file__).parent / "fixtures" / "op_database.json.gz"
 
 # Factors known up to signs: their squares are compared.
@@ -31,7 +33,7 @@ def load() -> dict[str, list[dict[str, Any]]]:
 
 def weights_of(shape: tuple[int, ...], seed: int) -> np.ndarray:
     """Fixed weights of a shape, that make one number of a tensor."""
-    return np.asarray(np.random.RandomState(seed).uniform(-1, 1, shape))
+    return np.asarray(seeded(seed).uniform(-1, 1, shape))
 
 
 def array_of(written: dict[str, Any]) -> np.ndarray:

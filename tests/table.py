@@ -66,11 +66,21 @@ def each_op(rows: Iterable[Any]) -> Callable[[Callable[..., None]], Any]:
     return together(rows, name, lambda row: case(row).op.family)
 
 
+_RANDOM = np.random.RandomState(0)
+
+
+def seeded(seed: str | int) -> np.random.RandomState:
+    """`RandomState(seed)`, until the next is asked for: to make one takes far longer than to seed
+    it."""
+    _RANDOM.seed(crc32(seed.encode()) if isinstance(seed, str) else seed)
+    return _RANDOM
+
+
 def array_of(spec: T, seed: str) -> np.ndarray:
     """The array a sample describes; the same for the same seed text."""
     if spec.values is not None:
         return np.array(spec.values, dtype=spec.dtype).reshape(spec.shape or np.shape(spec.values))
-    random = np.random.RandomState(crc32(seed.encode()))
+    random = seeded(seed)
     if spec.dtype == "bool":
         return random.randint(0, 2, spec.shape).astype(bool)
     if spec.dtype.startswith(("int", "uint")):
@@ -181,9 +191,7 @@ def flat(result: Any) -> tuple[Node, ...]:
 
 def weights(case: Case, shape: tuple[int, ...], which: str) -> np.ndarray:
     """Fixed weights that make one number of a result."""
-    return np.asarray(
-        np.random.RandomState(crc32(f"{case.name}/{which}".encode())).uniform(-1, 1, shape)
-    )
+    return np.asarray(seeded(f"{case.name}/{which}").uniform(-1, 1, shape))
 
 
 __all__ = [
@@ -199,6 +207,7 @@ __all__ = [
     "listed",
     "nodes_of",
     "parts",
+    "seeded",
     "specs",
     "variables",
     "weights",

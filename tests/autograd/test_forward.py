@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 
@@ -13,12 +12,21 @@ from autodiff_cli.autograd.reverse import gradients
 from autodiff_cli.engine import evaluate  # noqa: F401  # nodes get values
 from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.op import constant, value_of
-from tests.table import Case, apply, arrays_of, cases, each_op, nodes_of, variables, weights
+from tests.table import (
+    Case,
+    apply,
+    arrays_of,
+    cases,
+    each_op,
+    nodes_of,
+    seeded,
+    variables,
+    weights,
+)
 
 
 def direction(case: Case, place: str, shape: tuple[int, ...]) -> np.ndarray:
-    seed = crc32(f"{case.name}/{place}/direction".encode())
-    return np.asarray(np.random.RandomState(seed).uniform(-1, 1, shape))
+    return np.asarray(seeded(f"{case.name}/{place}/direction").uniform(-1, 1, shape))
 
 
 def applied(case: Case) -> tuple[list[Node], list[Node], list[Node]]:

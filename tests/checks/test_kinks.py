@@ -4,7 +4,6 @@ numbers, no op is taken for wrong, and every op that has a kink there declares i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from zlib import crc32
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.op import constant, value_of
 from autodiff_cli.graph.samples import T, t
 from tests.said import compare
-from tests.table import Case, apply, arrays_of, bind, cases, each_op, nodes_of, specs
+from tests.table import Case, apply, arrays_of, bind, cases, each_op, nodes_of, seeded, specs
 
 HALVES = [0.5, -0.5, 1.5, -1.5, 1.0, 0.0]
 PLACES = {
@@ -38,7 +37,7 @@ def placed(case: Case, place: str) -> dict[str, np.ndarray]:
         if spec.within:
             arrays[name] = np.zeros(_shape(spec)) + np.eye(_shape(spec)[-1])
         elif spec.dtype.startswith("float"):
-            random = np.random.RandomState(crc32(f"{case.name}/{name}".encode()))
+            random = seeded(f"{case.name}/{name}")
             found = PLACES[place](random, _shape(spec))
             if (spec.low, spec.high) != (ANYWHERE.low, ANYWHERE.high):
                 found = np.clip(found, np.ceil(spec.low * 2) / 2, np.floor(spec.high * 2) / 2)
@@ -61,7 +60,7 @@ def checked(case: Case, place: str) -> Iterator[tuple[GraphCheck, Node]]:
         ]
         seeds = []
         for i, n in enumerate(results):
-            random = np.random.RandomState(i)
+            random = seeded(i)
             weights = random.uniform(0.5, 1.5, n.shape) * random.choice([-1, 1], n.shape)
             seeds.append((n, constant(np.asarray(weights, n.dtype))))
         check = GraphCheck(seeds)

@@ -14,7 +14,7 @@ from autodiff_cli.errors import AutodiffError
 from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.op import constant
 from autodiff_cli.graph.registry import OPS
-from tests.table import Case, apply, arrays_of, cases, nodes_of, specs
+from tests.table import Case, apply, arrays_of, cases, nodes_of, seeded, specs
 from tests.together import together
 
 FACTOR = 1.001
@@ -40,7 +40,7 @@ def verdicts(case: Case) -> list[tuple[str, bool, str]]:
     ]
     seeds = []
     for i, n in enumerate(results):
-        weights = np.random.RandomState(i).uniform(0.5, 1.5, n.shape)
+        weights = seeded(i).uniform(0.5, 1.5, n.shape)
         seeds.append((n, constant(np.asarray(weights, n.dtype))))
     if not seeds:
         return []
