@@ -19,6 +19,9 @@ settings.register_profile(
 )
 settings.load_profile("project")
 
+# What is collected is no garbage: to look for it is a quarter of the time.
+gc.disable()
+
 # Where no bytecode is kept, each of the hundreds of processes that tests start compiles the package
 # once more: two thirds of the time that a command takes.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -48,10 +51,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name != "test_style.py")
 
 
-def pytest_collection_finish() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    """The package is installed as a plugin; its assertions are no test's, and stay as they are."""
+    config.pluginmanager.rewrite_hook._must_rewrite.discard("autodiff_cli")  # type: ignore[attr-defined]  # for plugins alone
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
     """What was collected stays: looking through it again and again is an eighth of the time."""
     gc.freeze()
     gc.set_threshold(100_000, 20, 50)
+    gc.enable()
 
 
 def pytest_runtest_setup() -> None:
