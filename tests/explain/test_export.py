@@ -36,6 +36,7 @@ from autodiff_cli.transform.jax_source import in_jax
 from autodiff_cli.transform.simplify import representatives
 
 from ..recorded import cases as recorded
+from ..said import said
 from ..table import Case, apply, arrays_of, cases, each_op, nodes_of, weights
 from .test_textbook import CASES, DATA, FIXTURES
 
@@ -83,6 +84,11 @@ def runs(to: str, name: str, code: str) -> None:
             result_of(code)
 
 
+def as_recorded(name: str, *codes: str) -> None:
+    """The texts are those that were written before (`RECORD_SAID=1` records them)."""
+    said("explain").compare(f"test_export.py::{name}", [" ".join(map(digest, codes))], 1)
+
+
 def result_of(code: str) -> dict[str, Any]:
     """What the check at the end of a file defines, after it passed."""
     names: dict[str, Any] = {"__name__": "__main__"}
@@ -97,6 +103,7 @@ def test_samples_give_their_gradients(path: Path) -> None:
     found, code = exported_in_both(text, path.name, path.parent)
     assert found.error is None
     runs("jax", path.name, code)
+    as_recorded(path.name, found.code)
     names = result_of(found.code)
     report = run(Source(text, path.name), Options(folder=path.parent))
     assert names["gradients"]
@@ -130,6 +137,7 @@ def test_programs_give_the_gradients_of_pytorch(case: dict[str, Any]) -> None:
     if found.error is not None:
         assert found.error.code == "E402", found.error.message
         return
+    as_recorded(named(case), found.code)
     gradients = result_of(found.code)["gradients"]
     for name, gradient in gradients.items():
         theirs = (case["tensors"].get(name) or {}).get("grad")
@@ -186,8 +194,13 @@ WRITTEN = [
 def test_ops_give_their_gradients(case: Case) -> None:
     sample = exported_sample(case)
     if sample is not None:
-        result_of(sample.text("numpy", None)[0])
-        code = sample.text("jax", None)[0]
+        numpy, code = (sample.text(to, None)[0] for to in ("numpy", "jax"))
+        try:
+            torch = sample.text("torch", None)[0]
+        except AutodiffError as error:  # PyTorch has no function for it
+            torch = error.message
+        as_recorded(case.name, numpy, torch)
+        result_of(numpy)
         if case.name in CHOSEN["jax"]:
             runs("jax", f"op-{case.name}", code)
 
