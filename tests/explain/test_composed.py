@@ -42,6 +42,7 @@ X@X[0] Y@Y[0] einsum('ij,ik->jk',X,X) X-X.mean(0) (X-X.mean())/X.std() X/X.sum(1
 exp(X[M]*t) X[M]*X[M].exp() X[M].cumsum(0) Y[B]@Y[0] cat([X,Y[:,0]],1)*2
 avg_pool1d(X,3,2,ceil_mode=True) avg_pool1d(X,4,3,ceil_mode=True) adaptive_avg_pool1d(X[:,:3],2)
 """
+MATRIX = "[[0.5, -1.2, 0.3], [1, 0.4, -0.7], [0.2, 1, 1.3]]"
 USES = [
     "sum({})",
     "sum(({})**2)",
@@ -51,17 +52,46 @@ USES = [
     "norm({})",
     "sum(log(1 + exp({})) * ({}))",
 ]
+# What the program gives a name, and losses of the name and of what it is made of.
+NAMED = """
+3*x*y x*y/2 x**2 2*x**2 x**2*y exp(x) exp(2*x) 2*exp(x)*y x/y -x*y x+y 2*x+3*y tanh(x) sigmoid(x*y)
+log(x) sqrt(x) 1/x x**1.5 x**p p*x sum(x) 2*sum(x*y) x@y outer(x,y) A@x 2*(A@x) x@A sum(x**2)
+norm(x) softmax(x,0) mean(x) exp(-x**2/2) cumsum(x,0) x[1:] x*y*p sin(x)*cos(y) x**2+y**2 A.T@x
+"""
+OF_NAMES = [
+    "sum(h**2)",
+    "sum(h*2*x[0])",
+    "sum(exp(h)) * sum(x*y)",
+    "sum(x*y)**2 + sum(h)/p",
+    "log(sum(h**2)) + sum(x**2*y)",
+    "sum(h)*sum(x)/sum(y)",
+    "sum(sqrt(h**2 + 1) * p)",
+]
+
+
+def lines_of(given: str, loss: str) -> list[str]:
+    """A loss, its formulas with what they are made of, and what they cost."""
+    found = derive_source(Source(f"{given}loss = {loss}\n", "test.expr"), Options(), Request())
+    assert found.error is None and all(d.verified for d in found.derivatives)
+    lines = [loss]
+    for d in found.derivatives:
+        lines += [f"  {name} = {part}  {latex}" for name, part, latex in d.lets]
+        lines += [f"  {d.wrt}: {d.cost}  {d.text}", f"  {d.latex}"]
+    return lines
+
+
+def as_recorded(name: str, lines: list[str]) -> None:
+    said("explain").compare(f"test_composed.py::{name}", ["\n".join(lines)], len(lines))
 
 
 @together(list(enumerate(VIEWS.split())))
 def test_compositions(at: int, view: str) -> None:
-    lines = []
-    for use in (USES[at % 7], USES[(at * 3 + 1) % 7]):
-        loss = use.replace("{}", view)
-        found = derive_source(Source(f"{NAMES}loss = {loss}\n", "test.expr"), Options(), Request())
-        assert found.error is None and all(d.verified for d in found.derivatives)
-        lines.append(loss)
-        for d in found.derivatives:
-            lines += [f"  {name} = {part}  {latex}" for name, part, latex in d.lets]
-            lines += [f"  {d.wrt}: {d.cost}  {d.text}", f"  {d.latex}"]
-    said("explain").compare(f"test_composed.py::{view}", ["\n".join(lines)], len(lines))
+    uses = USES[at % 7], USES[(at * 3 + 1) % 7]
+    as_recorded(view, [line for use in uses for line in lines_of(NAMES, use.replace("{}", view))])
+
+
+@together(list(enumerate(NAMED.split())))
+def test_names(at: int, part: str) -> None:
+    given = f"x = [0.5, 1.2, 0.7]\ny = [1.5, 0.4, 2]\np = 1.3\nA = {MATRIX}\nh = {part}\n"
+    uses = OF_NAMES[at % 7], OF_NAMES[(at + 3) % 7]
+    as_recorded(f"h={part}", [line for use in uses for line in lines_of(given, use)])

@@ -41,9 +41,9 @@ OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
 # Calls whose first two arguments may change places, and keywords without which the same is done.
 SYMMETRIC = {
     "add", "added", "allclose", "array_equal", "broadcast_shapes", "commonprefix", "gcd", "hypot",
-    "isclose", "eq", "lcm", "logical_and", "logical_or", "max", "maximum", "min", "minimum", "mul",
-    "multiply", "ne", "promote_types", "result_type", "union", "TypeVar", "cast", "vdot", "_mul",
-    "may_share_memory",
+    "isclose", "cosine_similarity", "eq", "lcm", "logical_and", "logical_or", "max", "maximum",
+    "min", "minimum", "mul", "multiply", "ne", "promote_types", "result_type", "union", "TypeVar",
+    "cast", "vdot", "_mul", "may_share_memory",
 }  # fmt: skip
 IDLE = {"encoding", "flush", "maxsize", "stacklevel", "strict", "daemon", "slots"}
 # Calls of an op that the tests make: they are no code of the op.

@@ -506,10 +506,9 @@ class Lexer:
         at = self.at
         while at < len(text) and text[at] in " \t\f\r":
             at += 1
-        if at >= len(text):
-            self.at = at
-            return
         self.at = at
+        if at >= len(text):
+            return
         character = text[at]
         if character == "!" and self.brackets and self.brackets[-1][0] == FIELD_START:
             self.conversion()
