@@ -32,6 +32,7 @@ from .params import (
     OptionalTensors,
     Param,
     Scalar,
+    Shape,
     Size,
     StaticDim,
     Tensor,

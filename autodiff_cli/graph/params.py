@@ -10,6 +10,7 @@
 | `AllDims` | the same; None, where it is given, is () |
 | `DimList` | the same, may be given one by one |
 | `Size` | a tuple of ints, may be given one by one |
+| `Shape` | a tuple of ints, given as one |
 | `Ints` | an int or a tuple of ints, as given |
 | `Function` | a function of tensors or nodes |
 | `int`, `float`, `bool`, `str`, `Scalar`, `Dtype`, `Any` | a Python value |
@@ -320,6 +321,12 @@ def to_size(value: Any, first: Node | None = None) -> tuple[int, ...]:
     return sizes if type(sizes) is tuple else (sizes,)  # type: ignore[return-value]  # an int else
 
 
+def to_shape(value: Any, first: Node | None = None) -> tuple[int, ...]:
+    if not isinstance(value, list | tuple):
+        raise unfit("a tuple of ints", value)
+    return tuple(map(to_int, value))
+
+
 def to_floats(value: Any, first: Node | None = None) -> Any:
     if isinstance(value, list | tuple):
         return tuple(to_float(v) for v in value)
@@ -353,6 +360,7 @@ CONVERTERS: dict[str, Converter] = {
     "AllDims": to_dims,
     "DimList": to_dims,
     "Size": to_size,
+    "Shape": to_shape,
     "Ints": to_ints,
     "Floats": to_floats,
     "int": to_int,
@@ -436,6 +444,7 @@ Dims = tuple[int, ...]
 AllDims = tuple[int, ...]
 DimList = tuple[int, ...]
 Size = tuple[int, ...]
+Shape = tuple[int, ...]
 Ints = int | tuple[int, ...]
 Floats = float | tuple[float, ...]
 Flag = bool

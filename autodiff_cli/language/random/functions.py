@@ -24,13 +24,13 @@ from ...graph.params import (
     to_dtype,
     to_float,
     to_int,
+    to_shape,
     to_size,
     unknown_keyword,
 )
 from ...graph.registry import F
 from ...graph.state import STATE
 from ...graph.strides import laid_out_as
-from ..values.dialect import kind_of
 from ..values.factories import with_grad
 from ..values.functions import written
 from ..values.operations import truth
@@ -79,18 +79,10 @@ def _taken(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[i
     if "size" in options:
         if args:
             raise fault("E205 given-twice", name, given_twice("size"), "2, 3")
-        return converted(name, "size", to_size, options.pop("size"))
+        return converted(name, "size", to_shape, options.pop("size"))
     if not args:
         raise fault("E205 misses-argument-size", name=name)
     return converted(name, "size", to_size, args[0] if len(args) == 1 else args)
-
-
-def _tuple_size(name: str, size: Any) -> tuple[int, ...]:
-    if not isinstance(size, list | tuple):
-        raise fault(
-            "E205 argument-tuple-ints", name, "size", kind_of(size), f"torch.{name}(0, 10, (3,))"
-        )
-    return converted(name, "size", to_size, size)
 
 
 # -- factories ------------------------------------------------------------------------------------
@@ -151,7 +143,7 @@ def _randint(*args: Any, **options: Any) -> Tensor:
             raise fault("E205 randint-misses-argument", name=name)
     low = converted("randint", "low", to_int, given.get("low", 0))
     high = converted("randint", "high", to_int, given["high"])
-    shape = _tuple_size("randint", given["size"])
+    shape = converted("randint", "size", to_shape, given["size"])
     o = Options("randint", options, INT64)
     return _drawn(shape, lambda size: o.stream.randint(low, high, size, o.dtype), o.requires_grad)
 
@@ -239,7 +231,7 @@ def _normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, **options: Any) -
     if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
         if size is None:
             raise fault("E205 normal-two-numbers-misses")
-        shape = _tuple_size("normal", size)
+        shape = converted("normal", "size", to_shape, size)
         o = Options("normal", options, STATE.default_dtype)
         center, width = (
             converted("normal", "mean", to_float, mean),

@@ -68,6 +68,8 @@ def refuse_plain(ops: list[Op], name: str, args: Any, kwargs: dict[str, Any], fi
                 raise failure
     for key, value in kwargs.items():
         taken = [(op, op.params[op.index[key]]) for op in ops if key in op.index]
+        if type(value) is int and taken and all(param.variadic for _, param in taken):
+            raise fault("E205 argument-tuple-ints", name, key, value, f"{key}=({value},)")
         if taken and type(value) is not Tensor and all(_refused(*at, value) for at in taken):
             raise _refusal(name, taken[0][1], value)
     if "keepdim" in kwargs and kwargs.keys().isdisjoint(("dim", "axis")):
@@ -78,11 +80,8 @@ def refuse_plain(ops: list[Op], name: str, args: Any, kwargs: dict[str, Any], fi
 
 def _wants_tuple(ops: list[Op], at: int) -> bool:
     """Whether a function takes several ints there, which only methods take one by one."""
-    return all(
-        at < op.positional
-        and op.params[at].annotation in ("Size", "DimList")
-        and (at > 0 or op.name == "full")
-        for op in ops
+    return at > 0 and all(
+        at < op.positional and op.params[at].annotation in ("Size", "DimList") for op in ops
     )
 
 

@@ -14,7 +14,7 @@ from ...autograd.views import base_of, first_place
 from ...errors import fault
 from ...graph.dtypes import SCALAR_NAMES
 from ...graph.op import value_of
-from ...graph.params import to_int, to_size
+from ...graph.params import to_int, to_shape, to_size
 from ...graph.registry import F
 from ...graph.sizes import check_size
 from ...graph.state import STATE, grad_mode
@@ -81,7 +81,7 @@ def as_strided(tensor: Tensor, size: Any, stride: Any, storage_offset: Any = Non
     if not is_contiguous(base.node):
         raise fault("E203 as_strided-contiguous-memory-here")
     within = None if base is tensor else (tensor.shape, strides_of(tensor.looked_at), first)
-    node = F.as_strided(base.node, to_size(size), to_size(stride), offset, within)
+    node = F.as_strided(base.node, to_shape(size), to_shape(stride), offset, within)
     return wrap_view(node, base)
 
 

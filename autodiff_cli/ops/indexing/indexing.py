@@ -13,9 +13,9 @@ from ...errors import fail, fault
 from ...graph.declare import (
     Any,
     Dim,
+    Ints,
     Mask,
     OptionalTensors,
-    Size,
     Tensor,
     function,
     movement,
@@ -450,9 +450,9 @@ def nonzero(input: Tensor, *, as_tuple: bool = False):
     samples=[S(ints(values=[1, 5]), (2, 3))],
     errors=[Bad("E305", ints(values=[6]), (2, 3))],
 )
-def unravel_index(indices: Mask, shape: Size):
+def unravel_index(indices: Mask, shape: Ints):
     """For each dim of a shape the index there of elements counted in row-major order."""
-    check_indices("unravel_index", indices, 0, prod(shape))
+    check_indices("unravel_index", indices, 0, int(np.prod(shape)))
     places = np.unravel_index(value_of(indices), shape)
     return tuple(constant(np.asarray(place)) for place in places)
 

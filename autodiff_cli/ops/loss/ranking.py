@@ -74,7 +74,10 @@ def hinge_embedding_loss(
     name=NN + "cosine_embedding_loss",
     aliases=["cosine_embedding_loss"],
     samples=[S(t(2, 3), t(2, 3), _signs(2)), S(t(3), t(3), _signs(), margin=0.1, reduction="none")],
-    errors=[Bad("E308", t(2, 3), t(3), _signs(2))],
+    errors=[
+        Bad("E308", t(2, 3), t(3), _signs(2)),
+        Bad("E308", t(2, 3, 2), t(2, 3, 2), _signs(2, 3)),
+    ],
 )
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: Word = "mean"

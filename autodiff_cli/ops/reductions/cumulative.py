@@ -137,7 +137,7 @@ def _reached(ufunc, beats):
             return np.zeros((), np.int64)
         best = ufunc.accumulate(x, axis=dim)
         places = np.arange(x.shape[dim]).reshape([-1 if i == dim else 1 for i in range(x.ndim)])
-        hit = beats(x, best) | np.isnan(x) if x.dtype.kind == "f" else beats(x, best)
+        hit = beats(x, best) | np.isnan(x)
         return np.maximum.accumulate(np.where(hit, places, 0), axis=dim)
 
     return kernel

@@ -13,7 +13,7 @@ from functools import reduce
 import numpy as np
 
 from ...errors import fail, fault
-from ...graph.declare import Any, Dtype, Ints, Scalar, Size, Tensor, function, opaque
+from ...graph.declare import Any, Dtype, Scalar, Shape, Size, Tensor, function, opaque
 from ...graph.dtypes import BOOL, FLOAT64, INT64, is_float
 from ...graph.node import Node
 from ...graph.op import Op, batched, cast
@@ -83,7 +83,7 @@ def _filled(size, fill_value, dtype):
     shape=_filled_shape,
     samples=[S((2, 3), 1.5, FLOAT64), S((2,), 3, INT64)],
 )
-def filled(size: Ints, fill_value: Scalar, dtype: Dtype):
+def filled(size: Shape, fill_value: Scalar, dtype: Dtype):
     """A tensor filled with one number."""
 
 
@@ -106,11 +106,9 @@ def _fill_for(input, size, fill_value, dtype):
     samples=[S((2, 3), 1.5), S((2,), 3), S((), True)],
     errors=[Bad("E309", (-1, 2), 1.0)],
 )
-def full(size: Ints, fill_value: Scalar, *, dtype: Dtype | None = None):
+def full(size: Shape, fill_value: Scalar, *, dtype: Dtype | None = None):
     """A tensor filled with one number; its dtype is that of the number unless given."""
-    return _fill(
-        size if type(size) is tuple else (size,), fill_value, dtype or _dtype_of(fill_value)
-    )
+    return _fill(size, fill_value, dtype or _dtype_of(fill_value))
 
 
 @creation(method=False, samples=[S(t(2, 3), 1.5), S(ints(2), 2)])
@@ -120,9 +118,9 @@ def full_like(input: Tensor, fill_value: Scalar, *, dtype: Dtype | None = None):
 
 
 @creation(samples=[S(t(2), (2, 3), 1.5)])
-def new_full(input: Tensor, size: Ints, fill_value: Scalar, *, dtype: Dtype | None = None):
+def new_full(input: Tensor, size: Shape, fill_value: Scalar, *, dtype: Dtype | None = None):
     """A tensor of the dtype of `input`, filled with one number."""
-    return _fill_for(input, size if type(size) is tuple else (size,), fill_value, dtype)
+    return _fill_for(input, size, fill_value, dtype)
 
 
 def _relatives(stem, value, doc, plain_doc, plain, like_samples, new_samples, **options):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import fault
-from ...graph.declare import Ints, Scalar, Tensor, composite, function, movement
+from ...graph.declare import Scalar, Tensor, composite, function, movement
 from ...graph.node import Node, Shape
 from ...graph.op import constant
 from ...graph.registry import F
@@ -36,8 +36,6 @@ def _padded_sizes(shape: Shape, pad: tuple[int, ...]) -> Shape:
 
 
 def _constant_shape(input, pad, value):
-    if isinstance(pad, int):
-        raise fault("E205 argument-tuple-ints", "constant_pad_nd", "pad", pad, f"({pad}, {pad})")
     _check_length(input, pad)
     check_number(value, input.dtype)
     return _padded_sizes(input.shape, pad), input.dtype
@@ -79,7 +77,7 @@ def _padded_text(input, pad, value):
         Bad("E303", t(2), (1, -3)),
     ],
 )
-def constant_pad_nd(input: Tensor, pad: Ints, value: Scalar = 0):
+def constant_pad_nd(input: Tensor, pad: Shape, value: Scalar = 0):
     """`value` before and after each dim, from the last on; negative numbers cut off."""
 
 
@@ -137,7 +135,7 @@ def _continued_name(input, pad, mode):
     saves=lambda input, pad, mode: "" if mode == "circular" else "input",
     samples=[S(t(1, 2, 4), (2, 1), mode) for mode in _MODES],
 )
-def continued(input: Tensor, pad: Ints, mode: str):
+def continued(input: Tensor, pad: Shape, mode: str):
     """The tensor continued beyond its ends: reflected, with its last element, or around again."""
 
 
@@ -168,9 +166,8 @@ def _(g, out, input, pad, mode):
         Bad("E303", t(3), (1, 1, 1)),
     ],
 )
-def pad(input: Tensor, pad: Ints, mode: str = "constant", value: Scalar | None = None):
+def pad(input: Tensor, pad: Shape, mode: str = "constant", value: Scalar | None = None):
     """Elements around a tensor: a constant, its reflection, its edge, or its other end."""
-    pad = (pad,) if isinstance(pad, int) else pad
     if mode == "constant":
         return F.constant_pad_nd(input, pad, 0 if value is None else value)
     if mode not in _MODES:

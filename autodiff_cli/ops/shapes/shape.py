@@ -14,6 +14,7 @@ from ...graph.declare import (
     Dtype,
     Ints,
     NewDim,
+    Shape,
     Size,
     Tensor,
     TensorList,
@@ -333,7 +334,7 @@ def flatten(input: Tensor, start_dim: Dim = 0, end_dim: Dim = -1):
 @function(
     samples=[S(t(2, 6), 1, (2, 3)), S(t(6), 0, (-1, 2))], errors=[Bad("E303", t(2, 6), 1, (4, 2))]
 )
-def unflatten(input: Tensor, dim: Dim, sizes: Size):
+def unflatten(input: Tensor, dim: Dim, sizes: Shape):
     """Dim `dim` split into dims of `sizes`."""
     if not sizes:
         raise fail("E303", "unflatten needs at least one size", help="give the sizes to split into")
