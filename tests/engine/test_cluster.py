@@ -616,10 +616,10 @@ def _results(report: Report) -> dict[str, Any]:
 
 
 def test_programs_in_blocks(tmp_path: Path) -> None:
-    """Programs whose data are in files: in blocks of two rows, or of a 64th of many, as at once,
-    or refused by name."""
+    """Programs of few steps whose data are in files: in blocks of two rows, or of a 64th of many,
+    as at once, or refused by name."""
     same, refused = 0, []
-    for case in recorded.cases("programs")[::7]:
+    for case in recorded.cases("programs")[::6]:
         source = Source(case["source"], "p.py")
         data = _data(case["tensors"])
         if not data:
@@ -627,7 +627,7 @@ def test_programs_in_blocks(tmp_path: Path) -> None:
         for name, array in data.items():
             np.save(tmp_path / f"{name}.npy", array)
         given = tuple((name, f"@{tmp_path / name}.npy", False) for name in data)
-        true = session.run(source, Options(write=str, defines=given))
+        true = session.run(source, Options(write=str, defines=given, max_steps=1000))
         if true.error is not None:
             continue
         first = next(iter(data.values()))
@@ -651,7 +651,7 @@ def test_programs_in_blocks(tmp_path: Path) -> None:
                 np.testing.assert_allclose(value, expected, close, close, err_msg=case["id"])
         same += 1
     print(f"{same} programs are the same in blocks; refused:", *refused, sep="\n")
-    assert same >= 10
+    assert same >= 15
 
 
 ROLES = """\
