@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -16,6 +17,8 @@ import pytest
     ids=["ruff", "mypy"],
 )
 def test_clean(project: Path, command: list[str]) -> None:
+    if command[0] == "mypy" and not (project / ".mypy_cache").exists():  # nobody asks again
+        command = [*command, f"--cache-dir={os.devnull}"]
     done = subprocess.run(
         [sys.executable, "-m", *command], cwd=project, capture_output=True, text=True
     )
