@@ -161,11 +161,12 @@ def of_a_tensor(name: str, method: Callable[..., Any]) -> Builtin:
 
 
 def _no_member(namespace: Namespace, name: str) -> AutodiffError:
-    close = suggest(name, list(names_of(namespace)))
+    there = names_of(namespace)
+    close = suggest(name, there)
     shown = {"": "torch", "nn.functional": "F"}.get(namespace.path, namespace.path)
     shown = shown.removeprefix("python.")
     other = (synonym(f"tf.{name}") or "").lower() if not close else ""
-    close = close or [known for known in names_of(namespace) if known.lower() == other]
+    close = close or [known for known in there if known.lower() == other]
     help = _FILES.get(name) or NO_DTYPES.get(name)
     if help is not None:
         close = []
