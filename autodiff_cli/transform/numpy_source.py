@@ -52,6 +52,8 @@ class NoText(Exception):
 
 def expression(text: str) -> Any:
     """The tree of an expression."""
+    if text.isidentifier() and text not in ("None", "True", "False"):
+        return ast.Name(text, ast.Load())
     return ast.parse(text, mode="eval").body
 
 
@@ -191,7 +193,7 @@ class NumpySource(GraphSource):
             self.names[thing] = self._constant(thing)
             return
         try:
-            tree = _folded(self._applied(thing))
+            tree = _Fold().visit(self._applied(thing))
         except NoText as reason:
             library, name = self.kernels.library, thing.op.name
             raise fault("E404 no-code", name, library, why=reason, span=thing.span) from None
@@ -257,8 +259,9 @@ class NumpySource(GraphSource):
     def _typed(self, node: Any) -> Any:
         """As `_tree_of`, a number with its dtype."""
         tree = self._tree_of(node)
-        number = isinstance(tree, ast.Constant | ast.UnaryOp) or ast.unparse(tree) in NOT_FINITE
-        if type(node) is not Node or not number or self.graph.of(node) in self.graph.live:
+        if type(node) is not Node or self.graph.of(node) in self.graph.live:
+            return tree
+        if not isinstance(tree, ast.Constant | ast.UnaryOp) and ast.unparse(tree) not in NOT_FINITE:
             return tree
         name = node.dtype.name.replace("bool", "bool_")
         return ast.Call(expression(f"np.{name}"), [tree], [])
@@ -349,48 +352,49 @@ class Substitution(ast.NodeTransformer):
         return self.given.get(node.id, node)
 
 
-def _folded(tree: Any) -> Any:
+class _Fold(ast.NodeTransformer):
     """Without arguments that are NumPy's defaults, and without choices that are made; `x.T`, and
     what nothing happens to, as one writes it."""
 
-    class Fold(ast.NodeTransformer):
-        def visit_Call(self, node: ast.Call) -> Any:
-            self.generic_visit(node)
-            turned = ast.unparse(node).endswith(".transpose((1, 0))")
-            if turned and isinstance(node.func, ast.Attribute):
-                return ast.Attribute(node.func.value, "T", ast.Load())
-            if ast.unparse(node.func) == "np.transpose" and len(node.args) == 1:
-                return ast.Attribute(node.args[0], "T", ast.Load())
-            for k in node.keywords:
-                if k.arg == "axis" and isinstance(k.value, ast.Tuple) and len(k.value.elts) == 1:
-                    (k.value,) = k.value.elts
-            node.keywords = [
-                k for k in node.keywords
-                if not isinstance(k.value, ast.Constant)
-                or (k.value.value is not None and k.value.value is not False)
-            ]  # fmt: skip
-            return node
+    def visit_Call(self, node: ast.Call) -> Any:
+        self.generic_visit(node)
+        match node:
+            case ast.Call(
+                ast.Attribute(inner, "transpose"),
+                [ast.Tuple([ast.Constant(1), ast.Constant(0)])],
+                [],
+            ) | ast.Call(ast.Attribute(ast.Name("np"), "transpose"), [inner]):
+                return ast.Attribute(inner, "T", ast.Load())
+        for k in node.keywords:
+            if k.arg == "axis" and isinstance(k.value, ast.Tuple) and len(k.value.elts) == 1:
+                (k.value,) = k.value.elts
+        node.keywords = [
+            k for k in node.keywords
+            if not isinstance(k.value, ast.Constant)
+            or (k.value.value is not None and k.value.value is not False)
+        ]  # fmt: skip
+        return node
 
-        def visit_BinOp(self, node: ast.BinOp) -> Any:
-            self.generic_visit(node)
-            once = isinstance(node.op, ast.Pow) and ast.unparse(node.right) == "1"
-            return node.left if once else node
+    def visit_BinOp(self, node: ast.BinOp) -> Any:
+        self.generic_visit(node)
+        match node:
+            case ast.BinOp(once, ast.Pow(), ast.Constant(int(1))):
+                return once
+        return node
 
-        def visit_Subscript(self, node: ast.Subscript) -> Any:
-            self.generic_visit(node)
-            if isinstance(node.value, ast.Tuple) and isinstance(node.slice, ast.Constant):
-                return node.value.elts[int(str(node.slice.value))]
-            return node
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
+        self.generic_visit(node)
+        if isinstance(node.value, ast.Tuple) and isinstance(node.slice, ast.Constant):
+            return node.value.elts[int(str(node.slice.value))]
+        return node
 
-        def visit_BoolOp(self, node: ast.BoolOp) -> Any:
-            self.generic_visit(node)
-            first = node.values[0]
-            empty = isinstance(first, ast.Tuple) and not first.elts
-            if isinstance(node.op, ast.Or) and isinstance(first, ast.Tuple | ast.Constant):
-                return node.values[1] if empty else first
-            return node
-
-    return Fold().visit(tree)
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+        self.generic_visit(node)
+        first = node.values[0]
+        empty = isinstance(first, ast.Tuple) and not first.elts
+        if isinstance(node.op, ast.Or) and isinstance(first, ast.Tuple | ast.Constant):
+            return node.values[1] if empty else first
+        return node
 
 
 # -- kernels --------------------------------------------------------------------------------------
@@ -564,17 +568,12 @@ class Kernels:
         kernels = self
         given = enumerate(function.__defaults__ or ())
         known |= {f"default {i}": value for i, value in given}
-        local = {
-            n.id
-            for n in ast.walk(tree)
-            if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)
-        }
-        local |= {n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)}
-        local |= {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)} - {
-            function.__name__
-        }
+        nodes = list(ast.walk(tree))
+        local = {n.id for n in nodes if isinstance(n, ast.Name) and type(n.ctx) is not ast.Load}
+        local |= {n.arg for n in nodes if isinstance(n, ast.arg)}
+        local |= {n.name for n in nodes if isinstance(n, ast.FunctionDef)} - {function.__name__}
         local |= {
-            (a.asname or a.name).split(".")[0] for n in ast.walk(tree)
+            (a.asname or a.name).split(".")[0] for n in nodes
             if isinstance(n, ast.Import) or (isinstance(n, ast.ImportFrom) and not n.level)
             for a in n.names
         }  # fmt: skip

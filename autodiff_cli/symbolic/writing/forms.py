@@ -48,13 +48,13 @@ def is_label(label: Label) -> bool:
 
 def fits(layout: Layout, want: Layout) -> bool:
     """Whether an array with these axes broadcasts to the wanted ones."""
-    if len(layout) > len(want):
-        return False
+    if layout == want or len(layout) > len(want):
+        return layout == want
     tail = want[len(want) - len(layout) :]
     return all(x is None or x == y for x, y in zip(layout, tail, strict=True))
 
 
-@lru_cache(1 << 12)
+@lru_cache(1 << 15)
 def broadcast(one: Layout, other: Layout) -> Layout | None:
     """The axes of an elementwise product; None where they do not broadcast."""
     size = max(len(one), len(other))

@@ -59,6 +59,7 @@ from .lets import cost_of, mentioned
 MOST_COST = 300  # operators and calls, what is repeated as often as it is
 MOST_WORK = 3_000  # steps of the search for the shortest form
 MOST_STACKED = 8  # elements of a vector that are written one by one
+MOVED = ("pool", "split", "move", "one_hot", "mask")  # what moves the axes of others
 UNSAID = ("window", "mask", "split", "pool")  # what is written only with what it is applied to
 WIDEST = 2  # times as many terms once brackets are multiplied out
 MOST_TOGETHER = 7  # factors with axes of one product
@@ -341,8 +342,10 @@ class Printer(AtomPrinter):
         sizes = self.algebra.sizes(factors)
         most = max(len(free), *(len(f.at) for f in factors))
         table: list[Forms] = [{} for _ in range(1 << count)]
+        arrays: list[tuple[Form, Layout] | None] = [None] * (1 << count)
         kinds = [self.algebra.atoms[f.atom].kind for f, *_ in units]
         windows = [i for i, kind in enumerate(kinds) if kind == "window"]
+        moving = {1 << i for i, kind in enumerate(kinds) if kind in MOVED}
         for subset in range(1, 1 << count):
             inside = [i for i in range(count) if subset >> i & 1]
             outside = free.union(*(labels[i] for i in range(count) if not subset >> i & 1))
@@ -367,17 +370,18 @@ class Printer(AtomPrinter):
                 part = (subset - 1) & subset
                 while part:
                     other = subset ^ part
-                    if part.bit_count() == 1:
+                    if part in moving:
                         factor, *_ = units[part.bit_length() - 1]
                         parts = moved(self, factor, table[other], outside, sizes)
                         parts = {x: form for x, form in parts.items() if len(x[0]) <= limit + 1}
                         self._all_closed(parts, outside, sizes, forms)
                     if part & (1 << inside[0]):
                         self._joined(table[part], table[other], outside, limit, sizes, forms)
-                        if limit > 2:
-                            self._einsum(table[part], table[other], outside, limit, forms)
+                        self._einsum(arrays[part], arrays[other], outside, limit, forms)
                     part = (part - 1) & subset
             self._turned(forms, most)
+            if limit > 2:
+                arrays[subset] = _plainest(forms)
         return table[-1]
 
     def _diagonal(self, rest: list[Factor], delta: Factor) -> Forms:
@@ -473,17 +477,19 @@ class Printer(AtomPrinter):
         self.algebra.work += 1
         if not left or not right:
             return
-        among = {
-            layout: {x for x in layout if is_label(x)} - outside for layout, _ in (*left, *right)
-        }
+        closing = {
+            x for side in (left, right) for x in next(iter(side))[0]
+            if is_label(x) and x not in outside
+        }  # fmt: skip
         for (one, below), a in left.items():
             for (other, under), b in right.items():
-                closing = among[one] | among[other]
                 if closing and not below and not under:
                     chained: Forms = {}
                     for label in closing:
-                        self._chained(a, one, b, other, label, chained)
-                        self._chained(b, other, a, one, label, chained)
+                        if one[-1:] == (label,) == other[-2:][:1]:
+                            self._chained(a, one, b, other, label, chained)
+                        if other[-1:] == (label,) == one[-2:][:1]:
+                            self._chained(b, other, a, one, label, chained)
                     self._all_closed(chained, outside, sizes, forms)
                 elif not below and not under:
                     vectors = len(one) == len(other) == 1 and None not in one + other
@@ -506,30 +512,23 @@ class Printer(AtomPrinter):
                 self._closed(form, layout, is_below, closing, sizes, forms)
 
     def _einsum(
-        self, left: Forms, right: Forms, outside: set[Any], limit: int, forms: Forms
-    ) -> None:
+        self, left: tuple[Form, Layout] | None, right: tuple[Form, Layout] | None,
+        outside: set[Any], limit: int, forms: Forms,
+    ) -> None:  # fmt: skip
         """A sum of products with more than two axes."""
-        sides = [
-            min(whole, key=lambda found: price(found[0]))
-            for part in (left, right)
-            if (whole := [(form, layout) for (layout, below), form in part.items()
-                          if not below and None not in layout
-                       and not is_condition(form.shown) and not is_counted(form.shown)])
-        ]  # fmt: skip
-        if len(sides) == 2:
-            (a, one), (b, other) = sides
-            result = sorted({*one, *other} & outside, key=lambda x: (is_summed(x), label_key(x)))
-            if 2 < max(len(one), len(other), len(result)) <= limit:
-                made = tuple(result)
-                add(forms, made, False, axes.einsum(a, one, b, other, made))
+        if left is None or right is None:
+            return
+        (a, one), (b, other) = left, right
+        result = sorted({*one, *other} & outside, key=lambda x: (is_summed(x), label_key(x)))
+        if 2 < max(len(one), len(other), len(result)) <= limit:
+            made = tuple(result)
+            add(forms, made, False, axes.einsum(a, one, b, other, made))
 
     def _chained(
         self, a: Form, one: Layout, b: Form, other: Layout, label: Label, forms: Forms
     ) -> None:
         """`a @ b`, where the last axis of `a` and the first of `b` are summed, of each matrix of a
         batch."""
-        if one[-1:] != (label,) or other[-2:][:1] != (label,):
-            return
         its, batch, ahead = other[:-2], one[:-2], one[-2:-1]
         behind = other[-1:] if len(other) > 1 else ()
         layout = (*(batch or its), *ahead, *behind)
@@ -581,6 +580,14 @@ class Printer(AtomPrinter):
         shown = Index(form.shown, ", ".join([":"] * len(layout) + ["None"] * more))
         wide = Form(shown, form.marks + 1 + more)
         add(forms, (*layout, *[None] * more), below, wide)
+
+
+def _plainest(forms: Forms) -> tuple[Form, Layout] | None:
+    """The cheapest of forms that are arrays of numbers, none of their axes one of one element."""
+    whole = [(form, layout) for (layout, below), form in forms.items()
+             if not below and None not in layout
+             and not is_condition(form.shown) and not is_counted(form.shown)]  # fmt: skip
+    return min(whole, key=lambda found: price(found[0]), default=None)
 
 
 def of_names(
