@@ -375,7 +375,7 @@ class Algebra:
         if known is not None:
             return sum_.terms[0][1] / known.terms[0][1], known
         values = [abs(value) for _, value in sum_.terms]
-        common = values[0] if max(values) == min(values) else 1.0
+        common = min(values) if max(values) == min(values) else 1.0
         inner = self.scaled(sum_, 1 / common)
         turned = self.scaled(inner, -1.0)
         return (common, inner) if any(v > 0 for _, v in inner.terms) else (-common, turned)

@@ -410,6 +410,22 @@ def test_keywords(keyword: str, chosen: bool) -> None:
     assert matches(keyword, "dir/demo.expr::grad[x]") is chosen
 
 
+CHOICES = st.recursive(
+    st.sampled_from(["demo", "hess", "grad", "run"]),
+    lambda inner: (
+        inner.map("not {}".format) | inner.map("({})".format)
+        | st.tuples(inner, st.sampled_from(["and", "or"]), inner).map(" ".join)
+    ),
+    max_leaves=6,
+)  # fmt: skip
+
+
+@given(CHOICES)
+def test_keywords_are_read_as_python_reads_them(keyword: str) -> None:
+    words = {"demo": True, "grad": True, "hess": False, "run": False}
+    assert matches(keyword, "dir/demo.expr::grad[x]") is eval(keyword, words)
+
+
 @pytest.mark.parametrize("keyword", ["and", "grad and", "(grad", "grad)", "not", "a b"])
 def test_bad_keywords(keyword: str) -> None:
     with pytest.raises(BadKeyword):

@@ -143,4 +143,5 @@ def cli(
         return Result(code, out.getvalue(), err.getvalue())
 
     yield call
-    compare(request, [*shown, *([] if timed else written(tmp_path))], 20)
+    most = getattr(request.module, "MOST_LINES", 20)
+    compare(request, [*shown, *([] if timed else written(tmp_path))], most)

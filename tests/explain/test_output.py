@@ -236,6 +236,15 @@ def test_markdown_tables_survive_any_name(cli):
     assert rows and all(len(re.findall(r"(?<!\\)\|", row)) == 4 for row in rows)
 
 
+def test_how_far_differences_are_off(cli):
+    """Rounding leaves something, which the records of other tests leave out."""
+    text = cli(
+        "explain", "-e", "x = [0.3, 1.7, 0.9]; loss = sum(exp(x) * x)", "--format", "json"
+    ).out
+    check = json.loads(text)["check"]
+    assert 0 < check["max_abs_diff"] < 1e-6
+
+
 def test_json(cli):
     (line,) = cli("explain", "demo.expr", "--format", "json").out.splitlines()
     document = json.loads(line)

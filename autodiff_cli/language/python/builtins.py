@@ -153,9 +153,8 @@ def _extreme(name: str, symbol: str) -> Callable[..., Any]:
         if STATE.python:
             _check_keywords(name, kwargs, "key", "default")
         elif key is None and "default" not in kwargs and _tensor_argument(args):
-            if (len(args) == 2 and not isinstance(args[1], int)) or (
-                len(args) == 2 and not isinstance(args[0], Tensor)
-            ):
+            along_dim = isinstance(args[0], Tensor) and isinstance(args[-1], int)
+            if len(args) == 2 and not along_dim:
                 return calls.call("maximum" if name == "max" else "minimum", args, kwargs)
             return calls.call(name, args, kwargs)
         if "default" in kwargs and len(args) > 1:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,8 @@ def get_attribute(value: Any, name: str) -> Any:
         getter = table.get(name)
         if getter is not None:
             return getter(value)
+        if isinstance(value, MethodType):
+            return get_attribute(value.__func__, name)
         close = suggest(name, list(table))
         help = f"it has: {', '.join(sorted(table)[:12])}"
         if name == "backward" and isinstance(value, int | float):

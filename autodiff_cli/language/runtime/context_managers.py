@@ -100,7 +100,8 @@ def enter_manager(value: Any, entered: Entered) -> Any:
         return result
     enter, leave = special(value, "__enter__"), special(value, "__exit__")
     if enter is None or leave is None:
-        raise fault("E203 takes-torch-no_grad", kind_of(value))
+        missed = " (missed __exit__ method)" if enter is not None else ""
+        raise fault("E208 no-context-manager", kind_of(value), missed)
     result = call_value(enter, [], {})
     entered.exits.append(lambda error: _exit(leave, error))
     return result

@@ -418,7 +418,7 @@ class _Fields(Formatter):
     def get_value(self, key: int | str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         if isinstance(key, int) and key >= len(args):
             raise fault("E210 format-string-needs-argument", len(args), name=key)
-        if isinstance(key, str) and key not in kwargs:
+        if isinstance(key, str) and key not in kwargs and not hasattr(kwargs, "__missing__"):
             raise fault("E210 format-string-names", name=key)
         return args[key] if isinstance(key, int) else kwargs[key]
 

@@ -199,6 +199,7 @@ _STRINGS: dict[str, Getter] = {
         replace=_replace,
         join=_join,
         format=lambda value, *args, **kwargs: str_format(value, args, kwargs),
+        format_map=lambda value, mapping: str_format(value, (), mapping),
     ),
 }
 _TUPLES: dict[str, Getter] = _methods(
@@ -384,7 +385,7 @@ VALUE_ATTRIBUTES: dict[type, dict[str, Getter]] = {
     np.float64: {**_FLOATS, **_OF_ARRAYS},
     **{kind: {**_INTS, **_methods(item=int), **_OF_ARRAYS} for kind in INTEGERS.values()},
     int: _INTS,
-    slice: _facts("start stop step"),
+    slice: {**_facts("start stop step"), **_methods(indices=lambda v, size: v.indices(size))},
     range: {**_facts("start stop step"), **_plain("index count")},
     np.dtype: {
         "is_floating_point": lambda v: is_float(v),

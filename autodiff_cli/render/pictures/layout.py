@@ -243,7 +243,7 @@ class _Slots:
         for rank in range(len(heights) - 1, -1, -1):
             tops[rank] = y
             y += heights[rank] + self._room(rank)
-        bottoms = [round(top + height, 1) for top, height in zip(tops, heights, strict=True)]
+        bottoms = [round(sum(ends), 1) for ends in zip(tops, heights, strict=True)]
         height = bottoms[0] if bottoms else 0.0
 
         def box(slot: int) -> Box:
