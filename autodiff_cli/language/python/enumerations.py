@@ -30,6 +30,12 @@ class Enumeration(UserClass):
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if not cls.members:
             raise fail("E208", f"{cls.name} has no members", help="list some in its body")
+        if kwargs.keys() == {"value"}:
+            args = (*args, kwargs["value"])
+        if not args:
+            one = represent(next(iter(cls.members.values())).fields["value"])
+            what = f"{cls.name}() needs the value of a member"
+            raise fail("E205", what, help=f"write `{cls.name}({one})`")
         value = args[0] if len(args) == 1 else args
         found = cls._find(value)
         if found is None:
