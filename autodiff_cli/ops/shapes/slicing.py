@@ -438,7 +438,7 @@ def strided_view(input: Tensor, size: Any, stride: Any, offset: int, within: Any
 
 
 def _strided_back(g, shape, size, stride, offset, within):
-    out = np.zeros_like(g, shape=shape)
+    out = np.zeros_like(g, shape=shape, order="C")
     numbers = np.arange(out.size)
     np.add.at(out.reshape(-1), _strided(numbers, size, stride, offset), g)
     if within is not None:

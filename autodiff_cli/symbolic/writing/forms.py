@@ -381,6 +381,9 @@ def as_mean(shown: Any, counts: Mapping[Expression, int]) -> tuple[Expression, i
         found = as_mean(shown.left, counts)
         if found is not None:
             return shown._replace(left=found[0]), found[1]
+    if isinstance(shown, Index):
+        found = as_mean(shown.inner, counts)
+        return None if found is None else (shown._replace(inner=found[0]), found[1])
     return None
 
 
