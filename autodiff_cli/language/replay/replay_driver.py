@@ -58,6 +58,7 @@ class Replay:
         self.first = self.now = State(arrays, numbers, [], [])
         self.last: Last | None = None
         self.added: list[list[Any]] = [[] for _ in recorded.appended]
+        self.grown: list[tuple[list[Any], int, list[Any]]] = []  # from which length, by what
         self.unsaid: list[str] = []
         self.count = 0
 
@@ -74,18 +75,19 @@ class Replay:
                 put_back(random)
             return False
         last = Last(item, self.now, steps, random)
-        for at, more in enumerate(self.now.added):
-            self.added[at].extend(more)
+        grown = [(x, len(x), more) for x, more in zip(self.added, self.now.added, strict=False)]
         said = list(self.now.texts)
         # An interruption arrives after a call or at the end of a turn: this is done as one.
-        self.last, self.now, self.unsaid = last, found, said
+        self.last, self.now, self.grown, self.unsaid = last, found, grown, said
         STATE.steps = steps + recorded.each
         self.count += 1
-        self._say()
+        self._follow()
         return True
 
-    def _say(self) -> None:
-        """Print what the last step but one prints."""
+    def _follow(self) -> None:
+        """What the last step but one appends and prints; what was appended may be so again."""
+        for values, length, more in self.grown:
+            values[length:] = more
         while self.unsaid:
             STATE.write(self.unsaid.pop(0))
 
@@ -94,6 +96,7 @@ class Replay:
         last = self.last
         if last is None:
             return None
+        self._follow()
         names = self.scope.names
         if last.state is not self.first:
             recorded = self.recorded
@@ -102,7 +105,6 @@ class Replay:
                 place.set(names, number)
             for (values, _), more in zip(recorded.appended, self.added, strict=True):
                 values.extend(more)
-        self._say()
         self.last = None
         return last
 
