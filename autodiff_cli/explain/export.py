@@ -22,9 +22,10 @@ from ..graph.op import LEAF, value_of
 from ..graph.walk import SEQUENCE, bodies, walk
 from ..suggest import free_name
 from ..transform.jax_source import modules_of_jax
-from ..transform.numpy_source import Graph, NumpySource, array_text, is_given
+from ..transform.numpy_source import Graph, NumpySource, is_given
 from ..transform.torch_source import Made
 from ..transform.torch_text import TorchText, Turn
+from ..transform.value_source import array_text
 
 LIBRARIES = {"numpy": "NumPy", "jax": "JAX", "torch": "PyTorch"}
 IMPORTS = {

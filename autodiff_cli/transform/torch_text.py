@@ -22,19 +22,10 @@ from ..graph.op import value_of
 from ..graph.shapes import broadcast_shapes
 from ..graph.walk import bodies, bottom_up, walk
 from ..suggest import free_name
-from .numpy_source import (
-    INLINE,
-    LONGEST,
-    Substitution,
-    array_text,
-    expression,
-    is_given,
-    is_neutral,
-    number_text,
-    pairs_of,
-    weak_text,
-)
+from .kernel_source import Substitution
+from .numpy_source import INLINE, LONGEST, is_given, is_neutral, pairs_of
 from .torch_source import METHOD, Call, Made, TorchSource, literal
+from .value_source import array_text, expression, number_text, weak_text
 
 INFIX = {
     "add": "a + b", "sub": "a - b", "mul": "a * b", "div": "a / b", "neg": "-a", "pow": "a ** b",
