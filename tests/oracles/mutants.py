@@ -43,7 +43,7 @@ SYMMETRIC = {
     "add", "added", "allclose", "array_equal", "broadcast_shapes", "commonprefix", "gcd", "hypot",
     "isclose", "cosine_similarity", "eq", "lcm", "logical_and", "logical_or", "max", "maximum",
     "min", "minimum", "mul", "multiply", "ne", "promote_types", "result_type", "union", "TypeVar",
-    "cast", "vdot", "_mul", "may_share_memory",
+    "cast", "vdot", "_mul", "may_share_memory", "bitwise_and", "bitwise_or", "bitwise_xor",
 }  # fmt: skip
 IDLE = {"encoding", "flush", "maxsize", "stacklevel", "strict", "daemon", "slots"}
 # Calls of an op that the tests make: they are no code of the op.
