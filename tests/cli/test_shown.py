@@ -189,3 +189,8 @@ def test_sessions_of_standard_input(cli: Cli, options: str, ends: str) -> None:
     for tty in (False, True):
         result = cli("repl", *options.split(), stdin=SESSION + ends, tty=tty, **width)
         assert "E900" not in result.err
+
+
+def test_a_large_graph_is_drawn_by_its_lines(cli: Cli) -> None:
+    text = "x = 2; w = 0.9\nfor i in range(160):\n    x = x * w + 1\nloss = x"
+    assert cli("graph", "-e", text, "-o", "it.svg", "--values", "--grads", COLUMNS="80").code == 0

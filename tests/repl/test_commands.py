@@ -271,6 +271,14 @@ def test_reset(demo: Any, make_session: Callable[..., Any]) -> None:
     assert "nothing to undo" in make_session().fails(":undo")
 
 
+def test_reset_ends_a_snippet_of_pytorch(session: Any) -> None:
+    session("import torch")
+    session("x = torch.ones(2)")
+    session(":reset")
+    session("x = [1, 2]")
+    assert session("x.requires_grad, x.dtype") == "(True, torch.float64)\n"
+
+
 def test_what_an_editor_gave_can_be_undone(make_session: Callable[..., Any]) -> None:
     session = make_session(edit=lambda text: text.replace("3", "4"))
     session("x = 3")

@@ -33,7 +33,7 @@ def collapsed(found: Drawing) -> Drawing:
         if source == target:
             inside[source] += 1
         elif known is None:
-            merged[source, target] = replace(edge, source=source, target=target, grad=None)
+            merged[source, target] = replace(edge, source=source, target=target)
         else:
             merged[source, target] = replace(known, count=known.count + 1)
     return Drawing(
