@@ -108,6 +108,17 @@ OPT = "import torch\nw = torch.ones(2, requires_grad=True)\nopt = torch.optim.SG
 CONV = "import torch\nfrom torch import nn\nconv = nn.Conv2d(1, 2, 3)\n"
 # What stands in a program, what does it in its place, and the part of that which is advised.
 TRIED = {
+    "import torch\nn = 3\nx = torch.full(n, 1.0)\n": ("full(n,", "full((n,),", "`(n,)` for `n`"),
+    "import torch\nx = torch.ones(6).unflatten(0, 6)\n": ("(0, 6)", "(0, (6,))", "`(6,)` for `6`"),
+    "import torch\nx = torch.zeros(size=3)\n": ("size=3", "size=(3,)"),
+    "import torch\nx = torch.rand(size=3)\n": ("size=3", "size=(3,)", "`(3,)` for `3`"),
+    "import torch\nx = torch.nn.functional.pad(torch.ones(2), 1)\n": (
+        ", 1)", ", (1, 1))", "`(1, 1)`",
+    ),
+    "import torch\nwith 5 as x: pass\n": ("5 as x", "torch.no_grad() as x", "torch.no_grad()"),
+    "import torch\nfrom enum import Enum\nclass N(Enum):\n    A = 1\nN()\n": (
+        "N()\n", "N(1)\n", "`N(1)`",
+    ),
     "import torch\nnet = torch.nn.Sequential(torch.nn.Sigmoid(), torch.nn.ReLU(inplace=True))\n"
     "x = torch.ones(2, requires_grad=True)\nnet(x).sum().backward()\n": (
         "inplace=True", "", "leave `inplace=True` out",

@@ -544,8 +544,10 @@ def marked(error: AutodiffError, tree: syntax.Call, before: int) -> AutodiffErro
             _in_a_list(error, tree)
         if misfit.wants.startswith("a dtype") and misfit.text in DTYPES:
             error.amend(helps=(f"write `torch.{misfit.text}`",))
-        place = _keyword(tree, name, False)
-        return _at(error, tree, place or _positional(error, tree, before), "")
+        place = _keyword(tree, name, False) or _positional(error, tree, before)
+        if place is not None and misfit.wants == "a tuple of ints" and misfit.given == "int":
+            error.amend(helps=(f"write `({place.text},)` for `{place.text}`",))
+        return _at(error, tree, place, "")
     return error
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import fault
-from ...graph.declare import Scalar, Tensor, composite, function, movement
+from ...graph.declare import Ints, Scalar, Tensor, composite, function, movement
 from ...graph.node import Node, Shape
 from ...graph.op import constant
 from ...graph.registry import F
@@ -166,8 +166,10 @@ def _(g, out, input, pad, mode):
         Bad("E303", t(3), (1, 1, 1)),
     ],
 )
-def pad(input: Tensor, pad: Shape, mode: str = "constant", value: Scalar | None = None):
+def pad(input: Tensor, pad: Ints, mode: str = "constant", value: Scalar | None = None):
     """Elements around a tensor: a constant, its reflection, its edge, or its other end."""
+    if isinstance(pad, int):
+        raise fault("E205 argument-tuple-ints", "pad", "pad", pad, f"({pad}, {pad})")
     if mode == "constant":
         return F.constant_pad_nd(input, pad, 0 if value is None else value)
     if mode not in _MODES:
