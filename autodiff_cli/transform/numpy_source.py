@@ -26,14 +26,7 @@ from ..graph.walk import SEQUENCE, bodies, walk
 from .kernel_source import Kernels, Substitution
 from .simplify import representatives
 from .torch_source import GraphSource, nodes_in
-from .value_source import (
-    NoText,
-    array_text,
-    expression,
-    literal,
-    number_text,
-    weak_text,
-)
+from .value_source import NoText, array_text, expression, literal, number_text, weak_text
 
 INLINE = 16  # elements of a constant that is written where it is read
 LONGEST = 72  # characters of an expression that is written where it is read

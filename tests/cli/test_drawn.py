@@ -15,8 +15,8 @@ from ..together import together
 from .conftest import Cli
 
 MOST_LINES = 3
-LINES = cases("drawn")["lines"]
-PROGRAMS = cases("drawn")["programs"]
+DRAWN = cases("drawn")
+LINES, PROGRAMS = DRAWN["lines"], DRAWN["programs"]
 
 
 @pytest.mark.parametrize(

@@ -111,9 +111,16 @@ TRIED = {
     "import torch\nn = 3\nx = torch.full(n, 1.0)\n": ("full(n,", "full((n,),", "`(n,)` for `n`"),
     "import torch\nx = torch.ones(6).unflatten(0, 6)\n": ("(0, 6)", "(0, (6,))", "`(6,)` for `6`"),
     "import torch\nx = torch.zeros(size=3)\n": ("size=3", "size=(3,)"),
-    "import torch\nx = torch.rand(size=3)\n": ("size=3", "size=(3,)", "`(3,)` for `3`"),
+    "import torch\nx = torch.rand(size=3)\n": ("size=3", "size=(3,)", "write `(3,)`"),
+    "import torch\nx = torch.randint(0, 5, 3)\n": ("5, 3", "5, (3,)", "write `(3,)`"),
+    "import torch\nx = torch.normal(0.0, 1.0, 3)\n": ("1.0, 3", "1.0, (3,)", "write `(3,)`"),
     "import torch\nx = torch.nn.functional.pad(torch.ones(2), 1)\n": (
         ", 1)", ", (1, 1))", "`(1, 1)`",
+    ),
+    "import torch\nclass M: pass\nwith M(): x = 1\n": (
+        "class M: pass",
+        "class M:\n    def __enter__(self): pass\n    def __exit__(self, *of): pass",
+        "give the class `__enter__` and `__exit__`",
     ),
     "import torch\nwith 5 as x: pass\n": ("5 as x", "torch.no_grad() as x", "torch.no_grad()"),
     "import torch\nfrom enum import Enum\nclass N(Enum):\n    A = 1\nN()\n": (

@@ -28,6 +28,8 @@ def converted(name: str, argument: str, convert: Callable[[Any], Any], value: An
     try:
         return convert(value)
     except BindError as error:
+        if error.wants == "a tuple of ints" and type(value) is int:
+            raise fault("E205 argument-tuple-ints", name, argument, value, f"({value},)") from None
         raise fault(
             "E205 argument-argument-error", name=name, argument=argument, error=error
         ) from None
