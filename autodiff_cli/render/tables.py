@@ -6,8 +6,8 @@ only inside `Text`, never as markup.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from typing import IO, TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -55,8 +55,8 @@ def terminal(stream: IO[str], width: int, color: bool, variables: dict[str, str]
         system = "truecolor" if truecolor else "256" if many else "standard"
     return Console(
         file=stream, width=max(width, 10_000), height=100, color_system=system,
-        force_terminal=color, no_color=not color, markup=False, emoji=False, highlight=False,
-        soft_wrap=True, legacy_windows=False, _environ=variables,
+        force_terminal=color, no_color=not color, soft_wrap=True, legacy_windows=False,
+        _environ=variables,
     )  # fmt: skip
 
 
@@ -267,7 +267,13 @@ class Page:
                 if sum(sizes) + _frame(kept) <= width:
                     left = ["grad_fn: no room"] if 4 in spared else []
                     said = ", ".join([*dtypes, *left] if 2 in spared else left) or note
-                    self._wide(self._headed(title, said, rows, body), headers, table, kept, sizes)
+                    self.line(self._headed(title, said, rows, body))
+                    self.line(_beside([Text(headers[column], DIM) for column in kept], sizes))
+                    self.line(" " + "─" * (sum(sizes) + _frame(kept) - 2))
+                    for row in table:
+                        cells = (row[column] for column in kept)
+                        for parts in zip_longest(*cells, fillvalue=Text()):
+                            self.line(_beside(parts, sizes))
                     return
         self.line(self._headed(title, note, rows, body))
         for row in rows:
@@ -293,30 +299,6 @@ class Page:
         sizes = _sizes(headers, rows, kept)
         room = self.look.width - _frame(kept) - (sum(sizes) - sizes[kept.index(body)])
         return [self._fitted(row, body, room) for row in rows] if room >= MIN_BODY else rows
-
-    def _wide(
-        self, title: Text, headers: list[str], rows: list[list[Cell]], kept: list[int],
-        sizes: list[int],
-    ) -> None:  # fmt: skip
-        from rich import box
-        from rich.padding import Padding
-        from rich.table import Table
-
-        self.line(title)
-        table = Table(
-            box=box.SIMPLE_HEAD if self.look.unicode else _ASCII_HEAD, pad_edge=False,
-            show_edge=False, header_style=DIM, padding=(0, 1),
-        )  # fmt: skip
-        for column, size in zip(kept, sizes, strict=True):
-            table.add_column(headers[column], no_wrap=True, overflow="ignore", min_width=size)
-        for row in rows:
-            cells = [Text("\n").join(row[column]) for column in kept]
-            table.add_row(*(cells if self.look.unicode else map(_in_ascii, cells)))
-        # Rendered apart from the console, because rich fills every line with spaces to the end.
-        with self.console.capture() as captured:
-            self.console.print(Padding.indent(table, 1), crop=False)
-        for line in captured.get().rstrip("\n").split("\n"):
-            self.console.file.write(_trimmed(line) + "\n")
 
     def _stacked(self, headers: list[str], row: list[Cell], body: int) -> None:
         parts: list[tuple[str, str]] = [(row[0][0].plain, NAME)]
@@ -357,8 +339,8 @@ class Page:
 def _pieces(line: str, width: int, cut: bool, columns: int | None) -> list[str]:
     """A line that is too wide as several: statistics at their gaps, rows between entries."""
     if line.startswith("log10|g|"):
-        head, low, bars, high = line.split()
-        return [f"{head}  {low} to {high}", bars]
+        head, low, *bars, high = line.split()  # or `everywhere`
+        return [f"{head}  {low} to {high}", *bars] if bars else [f"{head}  {low}", high]
     if "[" not in line and "   " in line:
         rows: list[str] = []
         for part in line.split("   "):
@@ -394,6 +376,15 @@ def _sizes(headers: list[str], rows: list[list[Cell]], kept: list[int]) -> list[
     ]
 
 
+def _beside(parts: Sequence[Text], sizes: list[int]) -> Text:
+    """A line of a table."""
+    line = Text()
+    for part, size in zip(parts, sizes, strict=True):
+        line = Text.assemble(line, "   " if line else " ", part)
+        line.append(" " * (size - width_of(part.plain)))
+    return line
+
+
 def _frame(kept: list[int]) -> int:
     """Cells between and around the columns of a table."""
     return 3 * len(kept) - 1
@@ -405,24 +396,3 @@ def _in_ascii(text: Text) -> Text:
         return text
     plain = ascii_text(text.plain)
     return Text(plain, text.style, spans=text.spans if len(plain) == len(text.plain) else None)
-
-
-_TRAILING = re.compile(r"(?:\x1b\[[0-9;]*m| )+$")
-
-
-def _trimmed(line: str) -> str:
-    """A rendered line without blanks at its end, its colours closed."""
-    match = _TRAILING.search(line)
-    if match is None:
-        return line
-    return line[: match.start()] + ("\x1b[0m" if "\x1b" in match[0] else "")
-
-
-def _ascii_head() -> Any:
-    from rich.box import Box
-
-    blank = "    "
-    return Box("\n".join([blank, blank, " -- ", blank, blank, blank, blank, blank]), ascii=True)
-
-
-_ASCII_HEAD = _ascii_head()
