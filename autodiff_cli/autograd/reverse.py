@@ -15,7 +15,7 @@ from ..errors import AutodiffError, fault, labelled
 from ..graph.dtypes import is_float
 from ..graph.kinds import Kind
 from ..graph.node import FREED, Node, tick
-from ..graph.op import LEAF, OUTPUT, POINTWISE, Op, cast, number, results_of, value_of
+from ..graph.op import LATE, LEAF, OUTPUT, POINTWISE, Op, cast, number, results_of, value_of
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode
 from ..graph.strides import contiguous_strides
@@ -566,6 +566,47 @@ def read_by(node: Node) -> list[Node]:
     return _read_by_rule(node, {i: ones_like(r) for i, r in results if r.requires_grad})
 
 
+def places_read(node: Node) -> tuple[int, ...]:
+    """Which of its inputs the rule of a node reads, by their places, and -1 for its results: found
+    once for all nodes of an op with such arguments whose inputs of these ranks need gradients."""
+    inputs, args, op = node.inputs, node.args, node.op
+    kinds = () if args is inputs else tuple([_kind(arg) for arg in args])
+    key = kinds, tuple([(len(x.shape), x.requires_grad) for x in inputs])
+    found = op.places_read.get(key)
+    if found is None:
+        read: Iterable[Node] = (*inputs, node)
+        before, STATE.observer = STATE.observer, _Unevaluated
+        try:
+            bare = op is OUTPUT or "own saving" in op.properties
+            read = () if bare else read_by(node)
+        except (AutodiffError, NotImplementedError):
+            pass  # whatever it reads
+        finally:
+            STATE.observer = before
+        places = {inputs.index(x) if x in inputs else -1 for x in read}
+        found = op.places_read[key] = tuple(places)
+    return found
+
+
+class _Unevaluated:
+    """While this observes, a rule that needs a value of its node fails."""
+
+    inside = False
+
+    @staticmethod
+    def evaluate(targets: list[Node], last: bool) -> None:
+        raise NotImplementedError
+
+    @staticmethod
+    def is_blocked(node: Node) -> bool:
+        return True
+
+
+def _kind(arg: Any) -> Any:
+    """What an argument is, of which a rule may depend on more than numbers."""
+    return arg if arg is None or type(arg) in (bool, str) else type(arg)
+
+
 def _read_by_rule(node: Node, g: Any) -> list[Node]:
     """Return the nodes that the rule of a node reads for this cotangent."""
     with grad_mode(False):
@@ -586,3 +627,6 @@ def gradients(
     run = Pass(seeds, targets, create_graph, retain_graph, since)
     reached = run.run()
     return [reached.get(run.first(target)) for target in targets]
+
+
+LATE.places_read = places_read

@@ -113,6 +113,7 @@ def run(order: list[Node], targets: list[Node], last: bool) -> None:
     held = 0
     limit = STATE.max_bytes
     uses = _readings(order, targets)
+    unread = _unread(order, targets, last)
     make = compute if STATE.observer is None else STATE.observer.compute
     with np.errstate(all="ignore"):
         for node in order:
@@ -136,7 +137,9 @@ def run(order: list[Node], targets: list[Node], last: bool) -> None:
                 left = uses[needed] - 1
                 if left:
                     uses[needed] = left
-                elif (last or not needed.requires_grad or is_freed(needed)) and _is_dead(needed):
+                elif (
+                    last or not needed.requires_grad or needed in unread or is_freed(needed)
+                ) and _is_dead(needed):
                     if needed.shape:
                         held -= needed.value.nbytes
                     _drop(needed)
@@ -235,7 +238,8 @@ def _structured(order: list[Node], targets: list[Node], last: bool) -> _Structur
         order = [node for node in order if node.value is None]
     wanted = [node for node in dict.fromkeys(targets) if node.value is None]
     asked = set(targets)
-    wanted += [node for node in order if node not in asked and _stays(node, last)]
+    unread = _unread(order, targets, last)
+    wanted += [n for n in order if n not in asked and n not in unread and _stays(n, last)]
     found = structure(order, wanted)
     if found is None:
         return None
@@ -273,6 +277,23 @@ def _stays(node: Node, last: bool) -> bool:
     if not _is_dead(node):
         return True
     return not last and node.requires_grad and not is_freed(node)
+
+
+LARGE = 1 << 14  # bytes of a value; below, to ask who reads it costs more than to keep it
+
+
+def _unread(order: list[Node], targets: list[Node], last: bool) -> set[Node]:
+    """Large values which nobody shows and the rule of no node of `order` reads: they are let go,
+    though they lead to what requires grad."""
+    found: set[Node] = set()
+    if not last:
+        found.update(n for n in order if n.requires_grad and n.numel * n.dtype.itemsize >= LARGE)
+        found.difference_update(targets)
+    for node in order if found else ():
+        if node.requires_grad and node.op.vjp_rule is not None and not is_freed(node):
+            for place in ops.LATE.places_read(node):  # type: ignore[misc]  # bound with autograd
+                found.discard(node if place < 0 else node.inputs[place])
+    return {node for node in found if _is_dead(node)}
 
 
 def is_freed(node: Node) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ import autodiff_cli.ops  # noqa: F401  # declares the table
 from autodiff_cli.autograd.tensor import Tensor, new_leaf
 from autodiff_cli.engine.evaluate import evaluate
 from autodiff_cli.errors import AutodiffError
-from autodiff_cli.graph.op import constant
+from autodiff_cli.graph.op import cast, constant
 from autodiff_cli.graph.registry import F
 from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
@@ -69,6 +71,44 @@ def test_values_in_between_are_dropped() -> None:
     evaluate([second])
     assert second.value is not None
     assert first.value is None
+
+
+SIDE = 64  # such a square of float32 is as large as what is looked at
+READERS: dict[str, tuple[Any, bool]] = {
+    "another summand": (lambda t, w, c: F.add(t, w), False),
+    "a number": (lambda t, w, c: F.mul(t, 2.0), False),
+    "a constant factor": (lambda t, w, c: F.mul(t, c), False),
+    "a factor": (lambda t, w, c: F.mul(t, w), True),
+    "a divisor": (lambda t, w, c: F.div(w, t), True),
+    "a product with a constant": (lambda t, w, c: F.matmul(t, c), False),
+    "a product": (lambda t, w, c: F.matmul(w, t), True),
+    "its result is read": (lambda t, w, c: F.exp(t), False),
+    "itself is read": (lambda t, w, c: F.sin(t), True),
+    "sums": (lambda t, w, c: F.sum(t, [0]), False),
+    "products": (lambda t, w, c: F.prod(t, 0), True),
+    "another dtype": (lambda t, w, c: cast(t, np.dtype("float64")), False),
+    "a view": (lambda t, w, c: F.t(t), False),
+    "a composite": (lambda t, w, c: F.std(t), True),
+    "its factors are read": (lambda t, w, c: F.lu(t)[1], False),
+    "its rule asks for a value": (
+        lambda t, w, c: F.embedding_rows(t, F.argmax(c, 0), -1, True, False),
+        True,
+    ),
+    "nobody needs a gradient": (lambda t, w, c: F.mul(F.detach(t), c), False),
+    "several, of which one reads": (lambda t, w, c: F.add(F.sin(t), F.neg(t)), True),
+}
+
+
+@pytest.mark.parametrize("side", [SIDE, SIDE - 1])
+@pytest.mark.parametrize(("reader", "reads"), READERS.values(), ids=list(READERS))
+def test_large_values_stay_where_a_rule_reads_them(reader: Any, reads: bool, side: int) -> None:
+    numbers = np.random.default_rng(0).normal(size=(3, side, side)).astype(np.float32)
+    leaf, other = (new_leaf(part, True).node for part in numbers[:2])
+    value = F.add(leaf, 1.0)
+    result = F.sum(reader(value, other, constant(numbers[2])))
+    evaluate([result])
+    assert (value.value is not None) == (reads or side < SIDE)
+    evaluate([value])  # again, where it went
 
 
 @pytest.mark.parametrize(
