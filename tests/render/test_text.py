@@ -20,13 +20,15 @@ from autodiff_cli.render.checks import (
     step_summary,
     summary,
 )
-from autodiff_cli.render.heat import scale_of
+from autodiff_cli.render.heat import background, heated, scale_of
 from autodiff_cli.render.pictures.boxes import array_lines
 from autodiff_cli.render.text import (
+    Shown,
     ascii_text,
     broken,
     clip,
     clip_inside,
+    complaint,
     fitted_page,
     for_encoding,
     format_count,
@@ -44,11 +46,15 @@ from autodiff_cli.render.values import (
     Look,
     brief,
     cell_lines,
+    extent,
     extremes,
     fit_lines,
     joined,
+    shortest,
     sparkline,
     statistics,
+    strict,
+    strict_number,
 )
 from tests.said import compare
 
@@ -182,18 +188,39 @@ ARRAYS = [
     np.array([[1.5, math.nan], [-math.inf, 0.0]]), np.array([1e-20, 1.0]),
     np.array([1e-300, 1e300, 5e-324]), np.arange(24.0).reshape(2, 3, 4),
     np.arange(100.0).reshape(5, 20) / 8, np.array([1, 10**12]), np.full(3, math.nan),
-    np.linspace(-1, 1, 17, dtype=np.float32),
+    np.linspace(-1, 1, 17, dtype=np.float32), *(np.arange(n) / 4 for n in (7, 8, 9, 10)),
+    np.ones((1, 1, 1)), np.zeros((0, 3)), np.zeros(0), np.array([1.0, 1 + 1.1e-9, 1 + 1.4e-9]),
+    np.arange(60).reshape(5, 12), np.arange(72).reshape(6, 12), np.array([0.0, -0.5, 0.5]),
+    np.float16([0.1, -2]), np.array([math.inf, 0.1]),
 ]  # fmt: skip
+
+
+TABLES = [
+    ["a", "bb  c"], ["name  size", "x     (2, 3)"], ["a  b    c      d", "1  22   333    4444"],
+    ["first" + " " * gap + "second" + " " * 12 + "third" for gap in (8, 9, 10)],
+    ["  in  front", "  of  it  "], [f"{i:<8}{'x' * i}" + " " * 9 + f"{i}" for i in range(5)],
+]  # fmt: skip
+SHIFTED = [f"{'shapes:':<{at}}X  2 and so on\n{'':<{at}}b" for at in (7, 8, 9, 15)]
 
 
 def test_texts_at_every_width(request: pytest.FixtureRequest) -> None:
     each: list[Callable[[str, int], object]] = [
         clip, clip_inside, pad, lambda t, w: pad(t, w, ">"), broken, lambda t, w: clip(t, w, "..."),
         lambda t, w: prose("note: ", t, w), lambda t, w: in_columns([t, "b   c"] * 3, w),
-        fitted_page,
+        fitted_page, lambda t, w: broken(t, w, code=True), lambda t, w: printable(t, w),
+        lambda t, w: complaint(t, [t, "b c"], w, "error"),
     ]  # fmt: skip
-    compare(request, (f"{t!r} {w}: {[f(t, w) for f in each]}"
-                      for t in TEXTS for w in (0, 1, 2, 3, 4, 6, 9, 15, 24)))  # fmt: skip
+    found = ["\n".join(f"{t!r} {w}: {f(t, w)!r}" for t in [*TEXTS, *SHIFTED] for w in range(32))
+             for f in each]  # fmt: skip
+    found += ["\n".join(f"{w}: {in_columns(t, w)}" for w in range(1, 60)) for t in TABLES]
+    found += ["\n".join(f"{w}: {fitted_page(PAGE, w)}" for w in range(1, 66))]
+    compare(request, found, 12)
+
+
+def test_stand_ins_have_widths(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Shown, "escapes", True)
+    for text in ("é", "─…x", "日本", "abc"):
+        assert text_width(text) == len(ascii_text(text))
 
 
 def test_numbers_in_every_form(request: pytest.FixtureRequest) -> None:
@@ -201,28 +228,32 @@ def test_numbers_in_every_form(request: pytest.FixtureRequest) -> None:
     found = [f"{x}: {[format_number(x, *form) for form in forms]}" for x in NUMBERS]
     looks = [Look(), Look(precision=3, sci=True), Look(max_elements=4), Look(unicode=False)]
     for a in ARRAYS:
-        found += [
-            f"{a.shape} {brief(a)} {extremes(a)} {statistics(a)} {sparkline(a)!r} {scale_of(a)}"
-        ]
+        said = [brief(a), *extremes(a), statistics(a) if a.size else "", sparkline(a)]
+        said += [f"{scale_of(a)} {strict(a)} {shortest(a)} {extent([a, a * 2])}"]
         for look in looks:
             for signs in (False, True):
                 lines = cell_lines(a, look, signs=signs)
-                found += [*lines, *(str(fit_lines(lines, w)) for w in (8, 20, 40)), joined(lines)]
-    compare(request, found)
+                said += [*lines, joined(lines)]
+                said += [heated(line, scale).markup for line in lines for scale in (0.0, 3.0)]
+                said += [f"{fit_lines(lines, w)} {fit_lines(lines, w, cut=True)}"
+                         for w in range(4, 48)]  # fmt: skip
+        found.append("\n".join([str(a.shape), *said]))
+    found += [str([strict_number(x) for x in NUMBERS]), str([background(x / 50) for x in range(9)])]
+    compare(request, found, 8)
 
 
 def test_lines_of_checks(request: pytest.FixtureRequest) -> None:
     """Upper case, as times are left out of what is recorded."""
     wrong = Diagnostic("E605", "another value", None)
     said = []
-    for name in ("a.expr", "a folder/with a long name/of a program.expr", "日本.py", "b.snap"):
+    for name in ("a.expr", "a folder/with a long name/of a|program.expr", "日本.py", "b.snap"):
         for count in (0, 1, 3, 40, 41):
             items = [
                 Item(name, "grad", "x" * (i % 3), i, WORDS[i * count % 8], wrong, i / 7, "n" * i)
                 for i in range(count)
             ]
             result = FileResult(name, items, count / 9)
-            for width in (20, 44, 60, 79, 80, 99, 100, 101, 120):
+            for width in range(20, 122):
                 said.append(file_line(result, width, width % 2 == 0))
                 said += [failed_line(item, width) for item in items[:3]]
             said += durations([result], 2)
