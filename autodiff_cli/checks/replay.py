@@ -75,21 +75,14 @@ class Replay:
             self.steps[at] = (at, step)
 
     def _step(self, node: Node) -> Callable[[list[Any]], Any]:
-        slots = self.slots
-        body = node.body
         wide = self.wide
-        if body is not None:
-            if type(body) is tuple:
-                places = [slots[part] for part in body]
-                return lambda values: tuple(values[at] for at in places)
-            place = slots[body]
-            return lambda values: values[place]
+        if node.body is not None:
+            return self._reader(node.body)
         if node.op is ops.LEAF:
-            place = slots[node.inputs[0]]
-            return lambda values: values[place]
+            return self._reader(node.inputs[0])
         if node.op is ops.OUTPUT:
-            place, index = slots[node.args[0]], node.args[1]
-            return lambda values: values[place][index]
+            whole, index = self._reader(node.args[0]), node.args[1]
+            return lambda values: whole(values)[index]
         run: Any = node.op.kernel
         if wide or node.outputs is not None:
             kernel = run
@@ -97,14 +90,6 @@ class Replay:
             def run(*args: Any) -> Any:
                 return finished(kernel(*args), wide)
 
-        if node.inputs is node.args and len(node.args) <= 2:
-            places = [slots[arg] for arg in node.args]
-            if len(places) == 1:
-                (first,) = places
-                return lambda values: run(values[first])
-            if len(places) == 2:
-                first, second = places
-                return lambda values: run(values[first], values[second])
         readers = [self._reader(arg) for arg in node.args]
         return lambda values: run(*[read(values) for read in readers])
 
@@ -166,17 +151,9 @@ class Replay:
         return node in self.slots
 
 
-def widened(value: Any, wide: bool) -> Any:
-    """A value with its floats in float64."""
-    if not wide:
-        return value
-    if isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.dtype != FLOAT64:
-        return value.astype(FLOAT64)
-    return value
-
-
 def finished(value: Any, wide: bool) -> Any:
-    """Return the results of a kernel as arrays."""
+    """Return the results of a kernel as arrays; if they are to be wide, floats in float64."""
     if type(value) is tuple or type(value) is list:
         return tuple(finished(part, wide) for part in value)
-    return widened(np.asarray(value) if isinstance(value, np.generic) else value, wide)
+    array = np.asarray(value)
+    return array.astype(FLOAT64, copy=False) if wide and array.dtype.kind == "f" else array

@@ -295,9 +295,8 @@ class Checker:
         for item in items:
             if item.bad:
                 self.env.write(failed_line(item, width) + "\n")
-        if self.values["durations"]:
-            for line in durations(self.results, self.values["durations"]):
-                self.env.write(line + "\n")
+        for line in durations(self.results, self.values["durations"]):
+            self.env.write(line + "\n")
         if self.changes.written:
             self.env.write(f"{format_count(self.changes.written, 'file')} written\n")
         if items and not (self.values["quiet"] and not any(i.bad for i in items)):

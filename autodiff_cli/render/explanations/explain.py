@@ -121,10 +121,11 @@ class _Sheet:
         ]  # fmt: skip
         column, notes = max([FORWARD_COLUMN, *self._labels(entries, 2)]), self._notes(entries)
         rows: Block = []
-        for f, entry in zip(self.ends(values), self.ends(entries), strict=True):
-            if f is None or entry is None:
+        for pair in self.ends(list(zip(values, entries, strict=True))):
+            if pair is None:
                 rows += self.left(values)
                 continue
+            f, entry = pair
             lines = self._entry(entry, self.indent, column, notes)
             lines[0][0] = ("  " + str(f.number).rjust(self.digits) + "  ", DIM)
             rows += lines
@@ -205,10 +206,11 @@ class _Sheet:
         width = width if width <= 20 else 0
         texts = [self._inline(t.value) for t in totals]
         wide = max((len(t) for t in texts if t is not None and len(t) < 40), default=0)
-        for total, name in zip(self.ends(totals), self.ends(names), strict=True):
-            if total is None or name is None:
+        for pair in self.ends(list(zip(totals, names, strict=True))):
+            if pair is None:
                 rows += self.left(totals)
                 continue
+            total, name = pair
             note = added(total).strip(" ()")
             rows += self._assigned("  ", pad(name, width), total.value, note, wide, total=True)
         return rows

@@ -103,7 +103,7 @@ def _label(edge: Edge, precision: int) -> list[Line]:
 
 def array_lines(word: str, array: np.ndarray, precision: int) -> list[str]:
     """A word and an array: a small matrix row by row, else on one line."""
-    if array.ndim <= 2 and 0 < array.size <= 8 * _TALLEST and len(array.shape or (1,)):
+    if array.ndim <= 2 and 0 < array.size <= 8 * _TALLEST:
         rows = matrix_lines(array.tolist(), min(precision, 4))
         rows = rows if len(rows) > 1 else [joined(rows)]
         if len(rows) <= _TALLEST and max(map(len, rows)) <= _WIDEST:

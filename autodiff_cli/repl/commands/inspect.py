@@ -22,7 +22,6 @@ from ...errors import AutodiffError, Exit, fault
 from ...explain.record import untouched
 from ...graph.op import LEAF, value_of
 from ...graph.sizes import not_single
-from ...graph.state import grad_mode
 from ...language.program.variables import Objective, forget_passes, named_tensors, variables_of
 from ...language.runtime.names import builtin
 from ...language.syntax import tree as syntax
@@ -190,7 +189,7 @@ def gradients_of(
                 if value.accumulator is not None and (value.is_leaf or value.grad is not None)
                 if value in asked or not asked
             ]
-    with session.aside(), grad_mode(True):
+    with session.aside():
         try:
             objective = _objective(session, of)
             with untouched([objective.node]):
