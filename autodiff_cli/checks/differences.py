@@ -143,13 +143,11 @@ class GraphCheck:
         self.claimed.update(zip(leaves, zip(nodes, values, strict=True), strict=True))
 
     @np.errstate(all="ignore")
-    def check(self, leaf: Node, claimed: Any = None) -> LeafResult:
-        """Compare the gradient of a leaf, or one that somebody claims, with differences."""
-        node = None
-        if claimed is None:
-            if leaf not in self.claimed:
-                self.claim([leaf])
-            node, claimed = self.claimed[leaf]
+    def check(self, leaf: Node) -> LeafResult:
+        """Compare the gradient of a leaf with differences."""
+        if leaf not in self.claimed:
+            self.claim([leaf])
+        node, claimed = self.claimed[leaf]
         point = np.asarray(self.replay.value(leaf))
         gradient = np.asarray(claimed, np.float64)
         if point.size == 0:
@@ -158,9 +156,9 @@ class GraphCheck:
         result.gradient, result.replay = gradient, self.replay
         if result.kind == WRONG:
             result = self._explained(leaf, point, gradient, result)
-        if result.kind == WRONG and node is not None:
+        if result.kind == WRONG:
             result = self._without_hooks(leaf, point, result)
-        if result.kind == WRONG and node is not None and self._right_nearby(leaf, node, point):
+        if result.kind == WRONG and self._right_nearby(leaf, node, point):
             result.kind = KINK
         if result.kind == KINK:
             result.kinks = [node for node, d in self._kinks() if d <= 10 * STEP]

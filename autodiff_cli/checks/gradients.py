@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -70,26 +70,13 @@ def gradient_items(check: FileCheck) -> None:
 
 def _claim(check: FileCheck, graph: GraphCheck, leaves: list[Node]) -> None:
     """One backward for all leaves whose items are chosen; what fails there fails in its item."""
-    chosen = [
-        n
-        for n in leaves
-        if check.selected(check.item("grad", graph.names[n])) and _kept(check, graph, n) is None
-    ]
-    if check.settings.collect or len(chosen) < 2:
+    chosen = [n for n in leaves if check.selected(check.item("grad", graph.names[n]))]
+    if check.settings.collect or not chosen:
         return
     try:
         graph.claim(chosen)
     except AutodiffError as error:
         go_on_after(error)
-
-
-def _kept(check: FileCheck, graph: GraphCheck, leaf: Node) -> Any:
-    """The gradient that the program's only backward gave a leaf; None when it is not there."""
-    assert check.program is not None
-    grad = None if leaf.args[0] is None else leaf.args[0].grad
-    if grad is None or check.program.backwards != 1 or graph.replay.wide:
-        return None
-    return grad.node.value
 
 
 def _unnamed(leaf: Node) -> str:
@@ -121,10 +108,7 @@ def _first_order(check: FileCheck, graph: GraphCheck, leaf: Node, name: str) -> 
     if not check.add(item) or check.settings.collect:
         return
     with judged(item):
-        kept = _kept(check, graph, leaf)
-        result = None if kept is None else graph.check(leaf, kept)
-        if result is None or result.kind != RIGHT:  # or the program changed what it kept
-            result = graph.check(leaf)
+        result = graph.check(leaf)
         guilty = None
         if result.kind == WRONG:
             guilty = blamed(graph, leaf, result)

@@ -127,7 +127,7 @@ def _dispatch(words: list[str], env: Environment) -> int:
 
 def _is_file(word: str) -> bool:
     """A word that can only mean a file, whether it exists or not."""
-    return os.path.exists(word) or "." in word or "/" in word or os.sep in word
+    return os.path.exists(word) or not {".", "/", os.sep}.isdisjoint(word)
 
 
 def _unknown_command(word: str, env: Environment) -> int:

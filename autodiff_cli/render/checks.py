@@ -125,10 +125,8 @@ def diff_text(path: str, old: str | None, new: str | None) -> str:
     """A change as a unified diff."""
     import difflib
 
-    before = "" if old is None else old
-    after = "" if new is None else new
     lines = difflib.unified_diff(
-        before.splitlines(), after.splitlines(),
+        (old or "").splitlines(), (new or "").splitlines(),
         "/dev/null" if old is None else path, "/dev/null" if new is None else path, lineterm="",
     )  # fmt: skip
     return "".join(printable(line) + "\n" for line in lines)

@@ -140,7 +140,7 @@ def write_npz(file: IO[bytes], arrays: dict[str, np.ndarray]) -> None:
 
     import numpy as np
 
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+    with zipfile.ZipFile(file, "w") as archive:
         for name, array in arrays.items():
             entry = zipfile.ZipInfo(f"{name}.npy")  # a fixed date: the same bytes every time
             with archive.open(entry, "w", force_zip64=True) as member:

@@ -30,6 +30,7 @@ PROGRAMS = {
     "warned": "x = [0, 4]\nunused = [1, 0]\nloss = sum(sqrt(x))",
     "first": "loss = sum(x",
     "block": "x = 1\nif x:\n)\n",
+    "later": "def f(a):\n    return a * x\nx = 1\nx = 2\nloss = f(x)",
     "empty": "",
 }  # fmt: skip
 

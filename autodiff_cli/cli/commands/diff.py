@@ -118,11 +118,10 @@ def lines(left: Outcome, right: Outcome, found: Comparison) -> list[str]:
     if found.equal:
         return [*text, f"no departure: {found.values} values and {found.compared_gradients} "
                 "gradients agree"]  # fmt: skip
-    first = next(iter([*found.departures, *found.gradients]), None)
-    if first is not None:
+    departed = [*found.departures, *found.gradients]
+    for first in departed[:1]:
         text += _first(first)
-    later = [*found.departures, *found.gradients][1:]
-    if later:
+    if later := departed[1:]:
         text.append("spreads to")
         width = max(len(d.name) for d in later)
         for departure in later[:50]:

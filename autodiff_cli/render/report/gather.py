@@ -110,4 +110,4 @@ def _jacobian(
     if entries > MOST_ENTRIES:
         return None
     found = _alone(lambda: derivatives(source, options, Blocks(of=chosen.name, wrt=options.wrt)))
-    return found if found.error is None and found.blocks else None
+    return found if found.blocks else None

@@ -7,6 +7,7 @@ meaning on light and on dark.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from html import escape
 
@@ -65,7 +66,7 @@ def _cell(x: object, scale: float, precision: int) -> str:
 
 def _number(x: object, precision: int) -> str:
     shown = str(x) if isinstance(x, (bool, complex)) else format_number(x, precision)  # type: ignore[arg-type]  # of an array
-    return escape(shown).replace("-", "\N{MINUS SIGN}", 1) if shown[:1] == "-" else escape(shown)
+    return escape(re.sub("^-", "\N{MINUS SIGN}", shown))
 
 
 def _level(x: object, scale: float) -> str:

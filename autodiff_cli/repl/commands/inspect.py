@@ -308,7 +308,7 @@ def history(loop: Loop, words: str) -> None:
     kept = loop.around.history
     inputs = kept() if kept is not None else loop.inputs
     for line in inputs[-count:]:
-        loop.say(printable(line.replace("\n", "\n    ")) if "\n" not in line else line)
+        loop.say("\n".join(map(printable, line.split("\n"))))
 
 
 def help_about(loop: Loop, words: str, commands: dict[str, Command]) -> None:
