@@ -26,7 +26,7 @@ from ..graph.walk import SEQUENCE, bodies, walk
 from .kernel_source import Kernels, Substitution
 from .simplify import representatives
 from .torch_source import GraphSource, nodes_in
-from .value_source import NoText, array_text, expression, literal, number_text, weak_text
+from .value_source import NoText, array_text, expression, literal, number_text, uniform, weak_text
 
 INLINE = 16  # elements of a constant that is written where it is read
 LONGEST = 72  # characters of an expression that is written where it is read
@@ -155,8 +155,7 @@ class NumpySource(GraphSource):
             return expression(
                 weak_text(node) if node.weak and node.args else number_text(array[()])
             )
-        uniform = array.size > 1 and bool((array == array.flat[0]).all())
-        if array.size <= INLINE or uniform:
+        if array.size <= INLINE or uniform(array):
             return expression(array_text(array))
         name = self.kernels.free("C", numbered=True)
         self.data[name] = array

@@ -25,7 +25,7 @@ from ..suggest import free_name
 from .kernel_source import Substitution
 from .numpy_source import INLINE, LONGEST, is_given, is_neutral, pairs_of
 from .torch_source import METHOD, Call, Made, TorchSource, literal
-from .value_source import array_text, expression, number_text, weak_text
+from .value_source import array_text, expression, number_text, uniform, weak_text
 
 INFIX = {
     "add": "a + b", "sub": "a - b", "mul": "a * b", "div": "a / b", "neg": "-a", "pow": "a ** b",
@@ -299,7 +299,7 @@ def _below(node: Node) -> tuple[Node, ...]:
 def _uniform(node: Node) -> bool:
     """Whether a node is one number, or that many times."""
     array = np.asarray(value_of(node))
-    return not array.ndim or (array.size > 1 and bool((array == array.flat[0]).all()))
+    return not array.ndim or uniform(array)
 
 
 def _number_beside(node: Node, other: Node) -> str:

@@ -42,12 +42,17 @@ def weak_text(node: Node) -> str:
     return number_text(value)
 
 
+def uniform(array: np.ndarray) -> bool:
+    """Whether several elements are one number."""
+    return array.size > 1 and bool((array == array.flat[0]).all())
+
+
 def array_text(array: np.ndarray, library: str = "np.") -> str:
     """An array as the call that makes it."""
     make, real = ("array", np.float64) if library == "np." else ("tensor", np.float32)
     plain = array.dtype in (real, np.int64, np.bool_)
     tail = "" if plain else f", dtype={library}{array.dtype}"
-    if array.ndim and array.size > 1 and (array == array.flat[0]).all():
+    if uniform(array):
         value = array.flat[0]
         if value in (0, 1) and array.dtype.kind == "f":
             return f"{library}{'ones' if value else 'zeros'}({array.shape}{tail})"
