@@ -153,7 +153,7 @@ class Replay:
 
 def finished(value: Any, wide: bool) -> Any:
     """Return the results of a kernel as arrays; if they are to be wide, floats in float64."""
-    if type(value) is tuple or type(value) is list:
+    if isinstance(value, tuple | list):
         return tuple(finished(part, wide) for part in value)
     array = np.asarray(value)
     return array.astype(FLOAT64, copy=False) if wide and array.dtype.kind == "f" else array

@@ -37,11 +37,12 @@ DEFINED = [
     "def shadowed(sum):\n  return sum(b)\n\n", "def looped(t):\n  return [x * t for x in b]\n\n",
     "def ended(t):\n  for i in range(2):\n    t = t * i\n  return t\n\n",
     "@torch.no_grad()\ndef wrapped(t):\n  return t\n\n", "import math as m",
+    "import functools", "kept = functools.lru_cache(f)",
     "import numpy as np", "def gives(t):\n  return t.grad\n\n", "u = torch.float32",
 ]  # fmt: skip
 CALLED = [
     "g(2)", "outer(b)", "counted(b)", "inner(b)", "shadowed(f)", "looped(n)", "ended(b)",
-    "wrapped(b)", "m.sin(1.0)", "m.seed_(1)", "np.ones(2)", "np.linalg.norm(b)",
+    "wrapped(b)", "kept(b)", "m.sin(1.0)", "m.seed_(1)", "np.ones(2)", "np.linalg.norm(b)",
     "np.random.rand(2)",
     "gives(A)", "torch.rand(2)", "torch.exp(b)", "torch.exp_(b)", "torch.manual_seed(1)",
     "int(2.5)",

@@ -199,6 +199,12 @@ def test_looking_is_no_step_and_keeps_redo(session: Any) -> None:
     assert "nothing to redo" in session.fails(":redo")
 
 
+def test_what_was_changed_through_another_name_is_undone_for_both(session: Any) -> None:
+    for line in ("x = const([1, 2])", "y = x", "x = 5", "y.add_(1)", ":undo", ":undo"):
+        session(line)
+    assert session("x") == session("y") == "[1, 2]\n"
+
+
 def test_undo_counts(session: Any) -> None:
     assert "nothing to undo" in session.fails(":undo")
     for n in range(5):
