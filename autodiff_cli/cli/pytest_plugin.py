@@ -252,7 +252,7 @@ class Failed(Exception):
     """Checks failed, with these diagnostics."""
 
     def __init__(self, diagnostics: list[Any], message: str = ""):
-        super().__init__(message or "; ".join(d.message for d in diagnostics))
+        super().__init__(message)
         self.diagnostics = diagnostics
 
     def __str__(self) -> str:

@@ -365,7 +365,7 @@ def _with_gradients(report: Report, records: list[TensorRecord]) -> list[TensorR
     ]  # fmt: skip
 
 
-def _title(title: str, note: str = "") -> Text:
+def _title(title: str, note: str) -> Text:
     return Text.assemble((title, TITLE), (f"   {note}" if note else "", DIM))
 
 

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from autodiff_cli.render.graphs.drawing import Drawing, Wanted, drawing
+from autodiff_cli.render.pictures import collapsed as collapsing
 from autodiff_cli.render.pictures.collapsed import MOST, collapsed
 from autodiff_cli.render.pictures.page import picture_text
 from autodiff_cli.render.pictures.svg import STYLE, graph_svg
@@ -133,6 +134,14 @@ def test_large_graphs_are_drawn_by_lines() -> None:
     assert collapsed(shown) is shown
     back = parts(graph_svg(found), "back")
     assert len(back) == 1 and "".join(back[0].itertext()) == "249x"
+
+
+def test_from_how_many_nodes_on_lines_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = drawn(LOOP.replace("250", "3"))
+    for most in (len(found.vertices), len(found.vertices) - 1):
+        monkeypatch.setattr(collapsing, "MOST", most)
+        shown = collapsed(found)
+        assert (shown is found) == (most == len(found.vertices))
 
 
 def test_a_leaf_that_is_used_everywhere_takes_little_room() -> None:

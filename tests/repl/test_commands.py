@@ -428,3 +428,15 @@ def test_how_often_something_is_timed(
     monkeypatch.setattr(inspect, "time", clock)
     best, found = inspect._best(lambda: None)
     assert (best, found) == (pytest.approx(tick), runs)
+
+
+def test_a_session_that_begins_anew_is_no_python_session(session: Any) -> None:
+    for line in ("import torch", ":set dtype", ":reset", ":set dtype", "x = 2"):
+        session(line)
+    assert session("x.requires_grad") == "True\n"
+
+
+@pytest.mark.parametrize("word", ["on", "off", "true", "FALSE", "yes"])
+def test_words_of_switches(session: Any, word: str) -> None:
+    session.tell(f":set hint {word}")
+    session.tell(":set hint")

@@ -14,6 +14,7 @@ from autodiff_cli.repl.show import (
     table,
     value_lines,
 )
+from autodiff_cli.repl.words import banner
 from tests.said import compare
 
 from .conftest import Session
@@ -51,6 +52,12 @@ def width(session: Session) -> list[int]:
         assert session.loop.feed(line).status == "ok"
     session.loop.around.width = session.loop.around.message_width = lambda: found[0]
     return found
+
+
+def test_the_banner_has_names_where_there_is_room() -> None:
+    whole = banner("names: A", 200)
+    assert banner("names: A", len(whole)) == whole
+    assert whole.startswith(f"{banner('names: A', len(whole) - 1)}   names")
 
 
 def test_values(request: pytest.FixtureRequest) -> None:

@@ -45,13 +45,9 @@ def derive(values: dict[str, Any], files: list[str], env: Environment) -> int:
     if values["format"] == "expr":
         values["format"] = "statements"
     raw = [flag for flag in ("simplify", "raw") if values[flag]]
-    if several_forms(values, env, "derive", *FORMS) or both_given(env, "derive", *raw):
-        return Exit.USAGE
-    if (
-        values["steps"]
-        and values["order"] > 1
-        and both_given(env, "derive", "--steps", "--order 2")
-    ):
+    first = ["steps"] * values["steps"] + ["order 2"] * (values["order"] > 1)
+    two_forms = several_forms(values, env, "derive", *FORMS)
+    if two_forms or any(both_given(env, "derive", *flags) for flags in (raw, first)):
         return Exit.USAGE
     return run_programs(values, files, env, lambda: Deriver(values, env), "derive", "derive")
 

@@ -105,7 +105,7 @@ class Wanted:
 def drawing(source: Source, options: Options, wanted: Wanted) -> Drawing:
     """Run a program and collect the graph of its objective."""
     found = Drawing(source.name)
-    program = Differentiated(source, replace(options, loss=None, wrt=(), grad_output=None))
+    program = Differentiated(source, replace(options, loss=None))
     try:
         program.run()
         draw_program(program, wanted, found)

@@ -1,0 +1,45 @@
+"""What is said of command lines that cannot be what is meant, on wide and narrow terminals."""
+
+from __future__ import annotations
+
+import pytest
+
+from .conftest import Cli
+
+LINES = [
+    "check --review", "check --watch --update", "check -k (", "check -k a_and", "check nothing.x",
+    "check --junit no/such.xml", "check -k nothing", "check --lf", "check --collect -k grad",
+    "diff", "diff a b c", "diff demo.expr", "diff demo.expr nothing.expr", "why", "why demo.expr",
+    "why Z demo.expr", "derive --latex --statements demo.expr", "derive --raw --simplify demo.expr",
+    "derive --steps --order 2 demo.expr", "derive --latex --to numpy demo.expr",
+    "explain --to latex --markdown demo.expr", "hessian --hvp ones --diag demo.expr",
+    "graph -o it.xyz demo.expr", "graph -f png demo.expr", "graph -f svg -o it.svg - demo.expr",
+    "report --open -o - demo.expr", "run --scheduler x demo.expr", "run --workers 2 demo.expr",
+    "run --watch -e x=1", "run --watch -", "run demo.expr -o it.npy", "run demo.expr -o no/it.json",
+    "run demo.expr --plot -o it.gif", "run demo.expr demo.expr --plot -o it.png", "run -D 3=4",
+    "run -D x", "run --max-memory 1", "run --timeout never", "run --precision 18 demo.expr",
+    "run --heat Z demo.expr", "run --show Z demo.expr", "run --nan maybe", "run --onyl values",
+    "completion", "completion bsh", "ops nothing", "ops --category nope", "ops --torch torch.nope",
+    "help nothing", "help E999", "nothing", "nothing.expr", "--nothing", "run", "explain",
+    "jacobian --mode backward demo.expr", "jacobian --layout flt demo.expr", "lsp extra",
+    "repl nothing.expr", "derive --to jx demo.expr", "check --order 3", "check --seed -1",
+]  # fmt: skip
+CI = ["check --update", "check --prune", "check --review", "check --snapshot", "check"]
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_refused(cli: Cli, line: str) -> None:
+    for columns in ("100", "40"):
+        cli(*line.split(), tty=True, stdin=None, COLUMNS=columns)
+
+
+@pytest.mark.parametrize("line", CI)
+def test_refused_where_nobody_looks(cli: Cli, line: str) -> None:
+    cli(*line.split(), CI="true")
+
+
+def test_pages_are_coloured_where_somebody_reads_them(cli: Cli) -> None:
+    for variables in ({}, {"NO_COLOR": "1"}, {"TERM": "dumb"}, {"LC_ALL": "C"}):
+        for tty in (True, False):
+            shown = cli("help", "why", tty=tty, COLUMNS="60", **variables).out
+            assert ("\x1b[" in shown) == (tty and not variables)
