@@ -11,10 +11,12 @@ import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from autodiff_cli.checks.model import FileResult, Item
 from autodiff_cli.cli import changes, dispatch
 from autodiff_cli.cli.commands import check, run
 from autodiff_cli.cli.commands.ops import example_of
@@ -25,9 +27,9 @@ from autodiff_cli.cli.main import _unraisable, main
 from autodiff_cli.cli.progress import Bar
 from autodiff_cli.cli.streams import Environment, OutputFailed, is_terminal
 from autodiff_cli.cli.waiting import Sign
-from autodiff_cli.errors import fault
+from autodiff_cli.errors import Exit, fault
 from autodiff_cli.language.runtime.names import op_function
-from autodiff_cli.outside import data_of
+from autodiff_cli.outside import OUTSIDE, data_of
 from autodiff_cli.render.files import CannotWrite
 from autodiff_cli.repl import interactive
 from autodiff_cli.source import Source
@@ -318,3 +320,31 @@ def test_long_chains_of_single_numbers(cli: Cli, name: str) -> None:
         y = getattr(math, name)(y) * 0.05 + 1
     found = json.loads(cli("run", "--format", "json", "-e", text).out)
     assert found["tensors"]["loss"]["value"] == pytest.approx(y, rel=1e-12)
+
+
+def test_what_a_process_before_had_done_counts(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    item = Item("a.expr", "run", status="failed", note="updated")
+    known: dict[str, list[Any]] = {"program": [(Exit.EVALUATION, ["# of the first\n"])]}
+    known["file"] = [(FileResult("a.expr", [item]), 3)]
+    monkeypatch.setattr(type(OUTSIDE), "records", lambda self, kind: known.get(kind, []))
+    assert cli("run", "gone.expr", "demo.expr", "-o", "it.txt").code == Exit.EVALUATION
+    assert (tmp_path / "it.txt").read_text().startswith("# of the first\n# autodiff.plain/1")
+    (tmp_path / "a.expr").write_text("x = 1 / 0")
+    result = cli("check", "a.expr", "demo.expr")
+    assert result.code == Exit.NO and "3 files written" in result.out
+
+
+@pytest.mark.parametrize("answer", ["y", "yes", " A", "all", "n", "NO", "q", "quit", "", "what\nn"])
+def test_answers_of_a_review(answer: str) -> None:
+    err = io.StringIO()
+    env = Environment(io.StringIO(answer), None, err, {})
+    asked = changes.Changes(env, review=True, quiet=False)
+    kept = answer.strip().lower()[:1] in tuple("ya")
+    assert asked._accepted("p") == kept
+    assert err.getvalue().count("write p? [y]es [n]o [a]ll [q]uit ") == 1 + ("\n" in answer)
+    assert asked.accept_all == (answer.strip().lower()[:1] == "a")
+    assert asked.quit == (answer[:1] in tuple("q") or not answer)
+    if asked.accept_all or asked.quit:
+        assert asked._accepted("p") == asked.accept_all and "p? " in err.getvalue()

@@ -94,8 +94,6 @@ def grid_of(array: np.ndarray) -> np.ndarray | None:
 
 def reduced(grid: np.ndarray, rows: int, columns: int) -> np.ndarray:
     """At most so many cells: means of magnitudes, with the sign of the sum."""
-    if grid.shape[0] <= rows and grid.shape[1] <= columns:
-        return grid
     sizes, sums = np.abs(grid), grid
     for axis, most in ((0, rows), (1, columns)):
         length = grid.shape[axis]
