@@ -171,8 +171,8 @@ class Runner:
     def compute(self, source: Source, options: Options) -> Any:
         """What the command makes of a program."""
 
-    def show(self, report: Any, several: bool) -> Any:
-        """Write what was made; False, or `CannotWrite`, when it could not be written."""
+    def show(self, report: Any, several: bool) -> None:
+        """Write what was made; `CannotWrite` when that is impossible."""
 
     def worded(self, diagnostic: Diagnostic, report: Any) -> Diagnostic:
         """An error as people are told it; documents have it as it is."""
@@ -247,9 +247,10 @@ class Runner:
         code = Exit.USAGE if missing else report.exit_code
         self._diagnose(report, missing=missing)
         try:
-            shown = self.show(report, several)
+            self.show(report, several)
         except CannotWrite as problem:
-            shown = self.refused(problem)
+            self.refused(problem)
+            code = code or Exit.USAGE
         except (AutodiffError, MemoryError) as error:
             told = error if isinstance(error, AutodiffError) else _out_of_memory()
             self.env.diagnose(told.diagnostic, self.values["diagnostics"])
@@ -257,7 +258,7 @@ class Runner:
         if self.values["verbose"]:
             elapsed = time.perf_counter() - start
             self.env.note(f"{shown_name}: {report.status}, {elapsed:.3f} s")
-        return code if shown or code is not Exit.OK else Exit.USAGE
+        return code
 
     def _result(self, name: str | None, shown_name: str) -> tuple[Any, bool]:
         """What the command made of a program, and whether its FILE could not be read."""

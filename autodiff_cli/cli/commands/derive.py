@@ -81,7 +81,7 @@ class Deriver(Documents):
             source, options, request, values["raw"], values["order"], values["steps"], code, beside
         )
 
-    def show(self, report: Derived, several: bool) -> bool:
+    def show(self, report: Derived, several: bool) -> None:
         from ...render.explanations import derive as shown
 
         if self.form == "json":
@@ -101,4 +101,3 @@ class Deriver(Documents):
             else:
                 width = self.look().width if self.form == "rich" else None
                 self.emit(shown.lines(report, color=self.plain_color, width=width))
-        return True

@@ -105,26 +105,25 @@ class Explainer(Documents):
         )  # fmt: skip
         return explain_source(source, options, request)
 
-    def show(self, report: Explanation, several: bool) -> bool:
+    def show(self, report: Explanation, several: bool) -> None:
         from ...render.explanations import explain_documents as documents
         from ...render.explanations.explain import Style, plain
 
         if self.form == "json":
             self.emit(documents.dump(report))
-            return True
+            return
         if report.error is not None:
-            return True
+            return
         symbolic = self.values["symbolic"]
         if self.form in ("markdown", "latex"):
             write = documents.markdown if self.form == "markdown" else documents.latex
             self.emit(write(report, self.look(), symbolic))
-            return True
+            return
         style = Style(self.look(), symbolic)
         if self.form == "rich" or (self.plain_color and not self.to_file):
             self._blocks(report, style, several)
         else:
             self.emit(plain(report, Style(style.look._replace(width=10_000), symbolic)))
-        return True
 
     def _blocks(self, report: Explanation, style: Style, several: bool) -> None:
         from ...render.explanations.explain import blocks

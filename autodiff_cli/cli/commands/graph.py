@@ -113,18 +113,17 @@ class Graphs(Runner):
         )
         return drawing(source, options, wanted)
 
-    def show(self, report: Drawing, several: bool) -> bool:
+    def show(self, report: Drawing, several: bool) -> None:
         from ...render.graphs import forms
 
         if report.error is not None and self.form != "json":
-            return True
+            return
         if self.form in ("rich", "plain"):
             self._tree(report, several)
         else:
             precision = self.values["precision"]
             direction = self.values["direction"]
             self.emit(forms.graph_text(report, self.form, direction=direction, precision=precision))
-        return True
 
     def write_file(self, path: str, text: str) -> None:
         if self.form == "png":

@@ -83,20 +83,19 @@ class BlockRunner(Runner):
 
         return derivatives(source, options, self.request)
 
-    def show(self, report: Any, several: bool) -> bool:
+    def show(self, report: Any, several: bool) -> None:
         from ...render import blocks
 
         if self.form == "json":
             self.emit(blocks.dump(report, self.request.kind, self.flat))
-            return True
+            return
         if report.error is not None:
-            return True
+            return
         if self.to_file and str(self.out).lower().endswith((".npz", ".npy", ".csv")):
             blocks.write_blocks(str(self.out), report, self.flat)
-            return True
+            return
         if self.form == "rich":
             with self.drawn(report, several) as page:
                 blocks.print_blocks(report, page, flat=self.flat)
         else:
             self.emit(blocks.plain(report, flat=self.flat, color=self.plain_color))
-        return True

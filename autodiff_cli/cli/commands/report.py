@@ -81,11 +81,10 @@ class Pages(Runner):
         there = whole and os.path.isfile(source.name)
         return self.pages.gathered(source, options, source.name if there else None)
 
-    def show(self, report: Any, several: bool) -> bool:
+    def show(self, report: Any, several: bool) -> None:
         self.collected.append(
             self.pages.article(report, len(self.collected) + 1, self.values["precision"])
         )
-        return True
 
     def finish(self) -> Exit:
         values = self.values

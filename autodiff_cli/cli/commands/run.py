@@ -152,44 +152,42 @@ class Run(Runner):
         diff = diff_text(source.name, source.text, changed).rstrip("\n")
         self.env.note("\n".join([*words, diff]))
 
-    def show(self, report: Report, several: bool) -> bool:
+    def show(self, report: Report, several: bool) -> None:
         if self.form == "json":
             from ...render.document import dump
 
             self.emit(dump(report, self.values["plan"]))
-            return True
-        if report.error is not None:
-            return True
-        return self._results(report, several) and self._measured(report)
+        elif report.error is None:
+            self._results(report, several)
+            self._measured(report)
 
-    def _results(self, report: Report, several: bool) -> bool:
+    def _results(self, report: Report, several: bool) -> None:
+        suffix = str(self.out).lower()[-5:] if self.to_file else ""
         if self.values["plot"]:
-            return self._plots(report)
-        if self.values["heat"]:
-            return self._pictures(report, self.values["heat"])
-        if self.to_file and str(self.out).lower().endswith(".zarr"):
+            self._plots(report)
+        elif self.values["heat"]:
+            self._pictures(report, self.values["heat"])
+        elif suffix == ".zarr":
             write_zarr(str(self.out), report, self.globs, self.cluster)
-            return True
-        if self.to_file and str(self.out).lower().endswith((".npz", ".npy", ".csv")):
+        elif suffix.endswith((".npz", ".npy", ".csv")):
             write_arrays(str(self.out), report, self.values["only"], self.globs)
-            return True
-        self._unmatched(report)
-        if self.form == "rich":
-            self._tables(report, several)
         else:
+            self._unmatched(report)
+            if self.form == "rich":
+                self._tables(report, several)
+                return
             from ...render.plain import plain
 
             self.emit(plain(
                 report, only=self.values["only"], show=self.globs, asserts=self.values["asserts"],
                 all=self.values["all"] or bool(self.out), color=self.plain_color,
             ))  # fmt: skip
-        return True
 
-    def _measured(self, report: Report) -> bool:
+    def _measured(self, report: Report) -> None:
         """The plan and the profile, after the results."""
         values, env = self.values, self.env
         if not (values["plan"] or values["profile"]):
-            return True
+            return
         from ...render.plain import comments
         from ...render.plan import plan_lines
         from ...render.profile import profile_lines
@@ -209,15 +207,14 @@ class Run(Runner):
                 env.write(comments(lines, False))
             else:
                 self.emit(comments(lines, self.plain_color))
-        return True
 
-    def _plots(self, report: Report) -> bool:
+    def _plots(self, report: Report) -> None:
         plots, look = self._plotting, self.look()
         arrays = plots.chosen(report, self.globs, self.losses)
         if self.to_file:
             self.figure = plots.figure(report, arrays, self.losses, str(self.out)[-3:].lower())
             self.emit(report.file)
-            return True
+            return
         name = report.objective or "loss"
         lines = plots.curve_lines(self.losses, name, look.unicode, look.width)
         self.emit("".join(f"{line}\n" for line in lines))
@@ -225,9 +222,8 @@ class Run(Runner):
         if (more := len(arrays) - plots.MOST) > 0:
             dots = "…" if look.unicode else "..."
             self.emit(f"\n {dots} {format_count(more, 'more picture')} (--show)\n")
-        return True
 
-    def _pictures(self, report: Report, wanted: Sequence[str]) -> bool:
+    def _pictures(self, report: Report, wanted: Sequence[str]) -> None:
         from io import StringIO
 
         from ...render.pictures.blocks import print_pictures
@@ -235,7 +231,6 @@ class Run(Runner):
         text = StringIO()
         print_pictures(report, wanted, self.page(text, self.plain_color))
         self.emit(text.getvalue())
-        return True
 
     def _unmatched(self, report: Report) -> None:
         for glob in self.globs:

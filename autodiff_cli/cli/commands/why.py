@@ -83,7 +83,7 @@ class Asker(Runner):
         repair = not self.values["no_fix"] or self.values["fixed"]
         return Reply(source.name, source, ask(source, self.name, options, repair=repair))
 
-    def show(self, report: Any, several: bool) -> bool:
+    def show(self, report: Any, several: bool) -> None:
         from ...render.explanations.why import dump, page, plain
 
         answer = getattr(report, "answer", None)
@@ -103,15 +103,13 @@ class Asker(Runner):
             env.write(text + ("\n" if several else ""))
         elif answer is not None:
             self.emit(plain(answer, report.source))
-        return True
 
-    def _fixed(self, report: Any) -> bool:
+    def _fixed(self, report: Any) -> None:
         answer = getattr(report, "answer", None)
         if answer is None:
-            return True
+            return
         if answer.fix is None:
             self.env.note(f"no repair was found: {answer.message}")
             self.emit(report.source.text)
         else:
             self.emit(answer.fix)
-        return True
