@@ -373,14 +373,12 @@ class Runner:
 
     def finish(self) -> Exit:
         """Write what was collected for `-o`."""
-        if not self.collected or not self.to_file:
-            return Exit.OK
-
-        try:
-            self.write_file(str(self.out), "".join(self.collected))
-        except CannotWrite as problem:
-            self.refused(problem)
-            return Exit.USAGE
+        if self.collected and self.to_file:
+            try:
+                self.write_file(str(self.out), "".join(self.collected))
+            except CannotWrite as problem:
+                self.refused(problem)
+                return Exit.USAGE
         return Exit.OK
 
     def write_file(self, path: str, text: str) -> None:

@@ -9,10 +9,13 @@ import errno
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from ..errors import Diagnostic, reason_of
 from ..render.text import Shown, ascii_text, complaint, fitted_page, tamed
+
+NARROWEST = 20  # columns
 
 
 class OutputFailed(BaseException):
@@ -181,16 +184,16 @@ class Environment:
         return self.width(self.stderr) if self.seen else None
 
     def width(self, stream: Any) -> int:
-        """Columns: `$COLUMNS`, else the terminal's, else 80 on a terminal and 100 elsewhere."""
+        """Columns: `$COLUMNS`, else the terminal's, else 80 on a terminal and 100 elsewhere; at
+        least `NARROWEST`, in fewer nothing can be laid out."""
         columns = self.variables.get("COLUMNS", "")
+        found = 80 if is_terminal(stream) else 100
         if columns.isascii() and columns.isdigit() and 0 < int(columns[:6]) < 100_000:
-            return int(columns)
-        if not is_terminal(stream):
-            return 100
-        try:
-            return os.get_terminal_size(stream.fileno()).columns or 80
-        except (OSError, ValueError):
-            return 80
+            found = int(columns)
+        elif is_terminal(stream):
+            with suppress(OSError, ValueError):
+                found = os.get_terminal_size(stream.fileno()).columns or found
+        return max(found, NARROWEST)
 
 
 def is_terminal(stream: Any) -> bool:

@@ -45,7 +45,7 @@ class Sign:
     def _draw(self) -> None:
         seconds = f"{time.monotonic() - self.started:.1f} s"
         text = "  ".join(filter(None, (self.text, seconds, self.count())))
-        shown = clip(text, max(8, self.env.width(self.env.stderr) - 1))
+        shown = clip(text, self.env.width(self.env.stderr) - 1)
         self._write(for_encoding(f"\r{shown}\x1b[K", getattr(self.env.stderr, "encoding", None)))
         self.shown = True
 

@@ -217,12 +217,12 @@ def print_blocks(found: Derivatives, page: Page, *, flat: bool) -> None:
         if at:
             page.line()
         page.line(Text(name, "bold"))
-        for line in fit_lines(cell_lines(array, look), max(20, look.width - 2)):
+        for line in fit_lines(cell_lines(array, look), look.width - 2):
             page.line(Text("  " + line))
     if found.spectrum is not None:
         page.line()
         for line in verdict(found.spectrum, look.precision, look.sci):
-            page.line(Text("\n  ".join(broken(line, max(look.width - 2, 20)))))
+            page.line(Text("\n  ".join(broken(line, look.width - 2))))
 
 
 def _of_numbers(found: Derivatives) -> tuple[str, np.ndarray]:

@@ -119,7 +119,7 @@ class Page:
             elif part == "gradients" and no_gradients(report) and not show:
                 printed = self._gap(printed)
                 head = "Gradients   "
-                first, *rest = broken(no_gradients(report), max(20, self.look.width - len(head)))
+                first, *rest = broken(no_gradients(report), self.look.width - len(head))
                 self.line(_title("Gradients", first))
                 for words in rest:
                     self.line(Text(" " * len(head) + words, DIM))

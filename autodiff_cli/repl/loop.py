@@ -281,7 +281,7 @@ class Loop:
         settings = self.settings
         return Look(
             settings.precision, settings.sci, settings.max_elements,
-            max(20, self.around.width()), self.around.encoding.lower().startswith("utf"),
+            self.around.width(), self.around.encoding.lower().startswith("utf"),
         )  # fmt: skip
 
     def say(self, text: str) -> None:

@@ -49,7 +49,7 @@ def value_lines(value: Any, look: Look, python: bool) -> list[str]:
 
 def assigned_line(name: str, value: Any, look: Look) -> str:
     """`A  (2, 2)`, `loss  40`, `n  3`: what an assignment made."""
-    return clip(f"{name}  {summary(value, look)}", max(20, look.width), _ellipsis(look))
+    return clip(f"{name}  {summary(value, look)}", look.width, _ellipsis(look))
 
 
 def summary(value: Any, look: Look) -> str:
@@ -88,7 +88,7 @@ def table(rows: Sequence[tuple[str, ...]], width: int) -> list[str]:
         parts = wrap(row[-1], max(16, width - start)) or [""]
         head = "  ".join(pad(cell, size) for cell, size in zip(row, sizes, strict=False))
         if not sizes:
-            lines += wrap("  ".join(cell for cell in row[:-1] if cell), max(16, width))
+            lines += wrap("  ".join(cell for cell in row[:-1] if cell), width)
             lines += [f"    {part}" for part in parts if part]
             continue
         lines.append(f"{head}  {parts[0]}".rstrip())

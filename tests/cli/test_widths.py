@@ -44,7 +44,7 @@ OTHERS: list[tuple[dict[str, str], dict[str, Any]]] = [
     ({"LC_ALL": "C"}, {}), ({"FORCE_COLOR": "3"}, {}), ({}, {"precision": 3, "sci": True}),
     ({}, {"max_elements": 3}), ({}, {"max_elements": 0, "precision": 12}),
 ]  # fmt: skip
-WIDTHS = range(16, 112)
+WIDTHS = range(20, 112)
 
 
 def written(self: Console, text: Text) -> None:

@@ -19,7 +19,7 @@ from tests.said import compare
 
 from .conftest import Session
 
-WIDTHS = range(12, 104)
+WIDTHS = range(20, 104)
 COMMANDS = [
     ":list", ":list leaves", ":list values", ":list defs", ":info A", ":info loss", ":info W",
     ":grad", ":set", ":set precision", ":history", ":help", ":help grad", "W", "A", "name_of_all",

@@ -86,7 +86,7 @@ class _Sheet:
         self.found = found
         self.look = style.look
         self.symbolic = style.symbolic
-        self.width = max(16, style.look.width)
+        self.width = style.look.width
         numbers = [f.number for f in found.forward] + [s.number for s in found.steps]
         self.digits = len(str(max(numbers, default=0)))
         self.narrow = self.width < NARROW

@@ -50,7 +50,7 @@ def columns(rows: Sequence[tuple[str, ...]], loop: Loop) -> list[str]:
 
 def clipped(text: str, loop: Loop, less: int = 0) -> str:
     look = loop.look
-    return clip(printable(text), max(10, look.width - less), "…" if look.unicode else "...")
+    return clip(printable(text), look.width - less, "…" if look.unicode else "...")
 
 
 # -- names ----------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ def _help(loop: Loop, words: str) -> None:
     for line in inspect.columns(usages, loop):
         loop.say(line)
     loop.say("")
-    for line in wrap(HELP_END, max(20, loop.look.width)):
+    for line in wrap(HELP_END, loop.look.width):
         loop.say(line)
 
 
