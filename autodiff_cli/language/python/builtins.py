@@ -251,6 +251,8 @@ def _to_int(value: Any = 0, base: Any = None) -> int:
         if len(value) > 4300:
             raise too_many_digits("read")
         return int(value, 10 if base is None else _int(base))
+    if base is not None:
+        raise TypeError("int() can't convert non-string with explicit base")
     return whole(_scalar("int", value, ", a bytes-like object"))
 
 
@@ -273,6 +275,8 @@ def _over_all(name: str, function: Callable[..., bool]) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
         if _tensor_argument(args) and not STATE.python:
             return calls.call(name, args, kwargs)
+        if len(args) != 1 or kwargs:
+            raise TypeError(f"{name}() takes exactly one argument ({len(args)} given)")
         return function(truth(v) for v in iterate(args[0]))
 
     return run
@@ -355,6 +359,8 @@ def _type(value: Any, *parts: Any) -> Any:
         return type_of(value)
     from ..runtime.class_statements import as_base, make_class
 
+    if len(parts) != 2:
+        raise TypeError("type() takes 1 or 3 arguments")
     bases, names = parts
     if not isinstance(value, str) or not value.isidentifier():
         raise fail("E208", "the name of a class is a text of letters", help="type('A', (), {})")

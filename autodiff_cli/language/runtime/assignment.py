@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -17,8 +17,9 @@ from ..syntax.literals.numbers import find_ragged
 from ..values.dialect import kind_of
 from ..values.factories import is_literal_value, leaf_of_literal
 from ..values.formatting import text
-from ..values.operations import binary, instance_binary, items_of, mixed
-from ..values.python_operators import MAX_ITEMS, bound_length
+from ..values.functions import guarded
+from ..values.operations import binary, instance_binary, items_of, mixed, pairs_of
+from ..values.python_operators import MAX_ITEMS, bound_length, python_in_place
 from ..values.subscripts import dict_key, forwards, index, index_parts, plain_key
 from ..values.values import Instance, Scope, has
 from .attributes import get_attribute, set_attribute
@@ -347,13 +348,18 @@ def augmented(symbol: str, current: Any, operand: Any) -> Any:
             _check_in_place(symbol, current, result)
             current.write(result.node, result.node)
             return current
-    if type(current) is list and symbol == "+":
+    if isinstance(current, list | deque) and symbol == "+":
         current.extend(items_of(operand))
         if len(current) > MAX_ITEMS:
             raise fail("E505", f"a list of more than {MAX_ITEMS} items", help="use a tensor")
         return current
     if isinstance(current, Instance) or isinstance(operand, Instance):
         return instance_binary(symbol, current, operand, True)
+    if isinstance(current, dict) and symbol == "|" and type(current) is not Counter:
+        guarded("dict.update", lambda items: current.update(pairs_of(items)), [operand], {})
+        return current
+    if isinstance(current, list | deque | set | dict):
+        return python_in_place(symbol, current, operand)
     return binary(symbol, current, operand)
 
 

@@ -72,7 +72,7 @@ def represent(value: Any) -> Any:
         STATE.steps += 1
         return Later(represent, value)
     pieces = _Pieces()
-    pieces.write(value, 0)
+    pieces.write(value)
     return "".join(pieces.parts)
 
 
@@ -90,15 +90,23 @@ def _escaped(shown: str) -> str:
 _DICTS = (dict[Any, Any](), OrderedDict[Any, Any]())
 _VIEWS = [type(view) for d in _DICTS for view in (d.keys(), d.values(), d.items())]
 _NAMED = frozenset([Counter, OrderedDict, defaultdict, deque, *_VIEWS])
+# Of all containers, what stands for them inside themselves.
+_CONTAINERS = dict.fromkeys([set, frozenset, *_NAMED], "...") | {
+    list: "[...]",
+    tuple: "(...)",
+    dict: "{...}",
+    deque: "[...]",
+}
 
 
 class _Pieces:
-    """The text of a value, piece by piece, within bounds."""
+    """The text of a value, piece by piece, within bounds; what holds itself is dots there."""
 
-    __slots__ = ("parts", "size")
+    __slots__ = ("inside", "parts", "size")
 
     def __init__(self) -> None:
         self.parts: list[str] = []
+        self.inside: list[Any] = []
         self.size = 0
 
     def add(self, piece: str) -> None:
@@ -109,71 +117,77 @@ class _Pieces:
             count_step()
         self.parts.append(piece)
 
-    def write(self, value: Any, depth: int) -> None:
-        if depth > 100:
-            raise fault("E505 value-nested-more-levels")
+    def write(self, value: Any) -> None:
         kind = type(value)
+        if kind not in _CONTAINERS and not isinstance(value, Results):
+            self.add(_atom(value))
+            return
+        if any(value is outer for outer in self.inside):
+            self.add(_CONTAINERS.get(kind, "..."))
+            return
+        if len(self.inside) > 100:
+            raise fault("E505 value-nested-more-levels")
+        self.inside.append(value)
         if kind is list:
-            self.sequence("[", value, "]", depth)
+            self.sequence("[", value, "]")
         elif kind is tuple:
-            self.sequence("(", value, ",)" if len(value) == 1 else ")", depth)
+            self.sequence("(", value, ",)" if len(value) == 1 else ")")
         elif kind is set:
-            self.sequence("{" if value else "set(", value, "}" if value else ")", depth)
+            self.sequence("{" if value else "set(", value, "}" if value else ")")
         elif kind is frozenset:
             opening, closing = ("frozenset({", "})") if value else ("frozenset(", ")")
-            self.sequence(opening, value, closing, depth)
+            self.sequence(opening, value, closing)
         elif kind is dict:
-            self.pairs(value.items(), depth)
+            self.pairs(value.items())
         elif kind in _NAMED:
-            self.named(value, depth)
-        elif not isinstance(value, Results):
-            self.add(_atom(value))
+            self.named(value)
         elif value.name[0].isupper():  # a named tuple of Python's
-            self.fields(f"{value.name}(", value, ", ", depth)
+            self.fields(f"{value.name}(", value, ", ")
         else:
-            self.fields(f"torch.return_types.{value.name}(\n", value, ",\n", depth)
+            self.fields(f"torch.return_types.{value.name}(\n", value, ",\n")
+        self.inside.pop()
 
-    def sequence(self, opening: str, values: Any, closing: str, depth: int) -> None:
+    def sequence(self, opening: str, values: Any, closing: str) -> None:
         self.add(opening)
         for i, item in enumerate(values):
             if i:
                 self.add(", ")
-            self.write(item, depth + 1)
+            self.write(item)
         self.add(closing)
 
-    def pairs(self, items: Any, depth: int) -> None:
+    def pairs(self, items: Any) -> None:
         self.add("{")
         for i, (key, item) in enumerate(items):
             if i:
                 self.add(", ")
-            self.write(key, depth + 1)
+            self.write(key)
             self.add(": ")
-            self.write(item, depth + 1)
+            self.write(item)
         self.add("}")
 
-    def fields(self, opening: str, value: Results, between: str, depth: int) -> None:
+    def fields(self, opening: str, value: Results, between: str) -> None:
         self.add(opening)
         for i, (name, item) in enumerate(zip(value.fields, value, strict=True)):
             self.add(f"{between if i else ''}{name}=")
-            self.write(item, depth + 1)
+            self.write(item)
         self.add(")")
 
-    def named(self, value: Any, depth: int) -> None:
+    def named(self, value: Any) -> None:
         kind = type(value)
         self.add(f"{kind.__name__}(")
         if kind is Counter:
             if value:
-                self.pairs(value.most_common(), depth)
+                self.pairs(value.most_common())
         elif kind is defaultdict:
-            self.write(value.default_factory, depth)
+            self.write(value.default_factory)
             self.add(", ")
-            self.pairs(value.items(), depth)
+            self.pairs(value.items())
         elif kind is not OrderedDict:
-            self.sequence("[", value, "]", depth)
+            self.sequence("[", value, "]")
             if getattr(value, "maxlen", None) is not None:
                 self.add(f", maxlen={value.maxlen}")
         elif value:
-            self.sequence("[", value.items(), "]", depth)
+            self.sequence("[", value.items(), "]")
         self.add(")")
 
 

@@ -133,6 +133,8 @@ def iterator(value: Any) -> Iterator[Any]:
 def make_iterator(value: Any, *sentinel: Any) -> Any:
     """`iter(value)`, or `iter(function, sentinel)`."""
     if sentinel:
+        if not callable(value):
+            raise TypeError("iter(v, w): v must be callable")
         return Lazy("callable_iterator", _until(value, sentinel[0]))
     if isinstance(value, Lazy):
         return value
@@ -216,6 +218,8 @@ def enumerated(values: Any, start: Any = 0) -> Lazy:
 
 def mapped(function: Any, *sources: Any) -> Lazy:
     """`map(...)`."""
+    if not sources:
+        raise TypeError("map() must have at least two arguments.")
     items = zip(*[iterator(s) for s in sources], strict=False)
     return Lazy("map", (call_value(function, list(item), {}) for item in items))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections import deque
 from collections.abc import Callable, ItemsView, KeysView
+from contextlib import suppress
 from sys import maxsize
 from typing import Any
 
@@ -94,6 +95,24 @@ def python_binary(symbol: str, left: Any, right: Any) -> Any:
     if Varying in (a, b) and symbol in BINARY:
         return BINARY[symbol][1](left, right)
     raise _cannot_combine(symbol, left, right)
+
+
+IN_PLACE = {
+    "+": operator.iadd, "-": operator.isub, "*": operator.imul, "&": operator.iand,
+    "|": operator.ior, "^": operator.ixor,
+}  # fmt: skip
+
+
+def python_in_place(symbol: str, current: Any, operand: Any) -> Any:
+    """`current op= operand` of what changes itself: lists and deques that are repeated, sets and
+    Counters that are joined with others."""
+    repeated = symbol == "*" and type(operand) in _WHOLE and isinstance(current, list | deque)
+    if repeated:
+        bound_length(len(current) * max(operand, 0), list, operand)
+    if repeated or (symbol in IN_PLACE and isinstance(operand, _JOINED)):
+        with suppress(TypeError):  # told below
+            return IN_PLACE[symbol](current, operand)
+    return python_binary(symbol, current, operand)
 
 
 def _cannot_combine(symbol: str, left: Any, right: Any) -> AutodiffError:
