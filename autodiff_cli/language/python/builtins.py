@@ -338,7 +338,7 @@ def _vars(value: Any) -> Any:
 
 def _members(values: Any) -> Any:
     """What a set is made of: another one is read as it is, whatever it says of itself."""
-    return values if isinstance(values, set | frozenset) else items_of(values)
+    return values if isinstance(values, set | frozenset) else iterate(values)
 
 
 def _dir(value: Any) -> list[str]:

@@ -63,28 +63,24 @@ def _steps(
     return run
 
 
-def _listed(tree: Any, context: Context, results: list[syntax.Node]) -> Run:
-    steps = _steps(tree, context, results)
-    return lambda scope: [*steps(scope)]
-
-
 def compile_generator(tree: syntax.GeneratorExp, context: Context) -> Run:
     """`(x for ...)`: in a native file its results, which it gives all at once."""
     if not STATE.python:
-        return _listed(tree, context, [tree.elt])
+        return compile_list(tree, context)
     steps = _steps(tree, context, [tree.elt])
     return lambda scope: Lazy("generator", steps(scope), function="<genexpr>")
 
 
-def compile_list(tree: syntax.ListComp, context: Context) -> Run:
-    return _listed(tree, context, [tree.elt])
+def compile_list(tree: Any, context: Context) -> Run:
+    steps = _steps(tree, context, [tree.elt])
+    return lambda scope: [*steps(scope)]
 
 
 def compile_set(tree: syntax.SetComp, context: Context) -> Run:
-    run = _listed(tree, context, [tree.elt])
-    return lambda scope: {dict_key(v, tree.span) for v in run(scope)}
+    steps = _steps(tree, context, [tree.elt])
+    return lambda scope: {dict_key(v, tree.span) for v in steps(scope)}
 
 
 def compile_dict(tree: syntax.DictComp, context: Context) -> Run:
-    run = _listed(tree, context, [tree.key, tree.value])
-    return lambda scope: {dict_key(k, tree.span): v for k, v in run(scope)}
+    steps = _steps(tree, context, [tree.key, tree.value])
+    return lambda scope: {dict_key(k, tree.span): v for k, v in steps(scope)}

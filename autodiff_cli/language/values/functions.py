@@ -294,8 +294,8 @@ _KNOWN = ("builtins", "numpy.exceptions", "numpy.linalg")  # whose exceptions pr
 def _complaint(
     name: str, error: Exception, given: list[Any], function: Callable[..., Any]
 ) -> AutodiffError:
-    if isinstance(error, TypeError):
-        error.args = (re.sub(r"^[\w.<>]+\(\)", f"{name}()", str(error)),)
+    if isinstance(error, TypeError):  # not with the name of a function of ours
+        error.args = (re.sub(rf"^(?!(\w+\.)?{name}\b)[\w.<>]+\(\)", f"{name}()", str(error)),)
     code, help = next(found for kind, found in _COMPLAINTS.items() if isinstance(error, kind))
     help = help.format(name)
     facts: dict[str, Any] = {}
