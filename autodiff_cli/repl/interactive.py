@@ -137,10 +137,11 @@ class Interactive(Program):
     def _settle(self, tree: syntax.Node, entry: Entry) -> None:
         """Compute what the names hold, so that what is wrong with a value is its statement's."""
         names = self.scope.names
-        value = STATE.shown
-        if isinstance(tree, syntax.ExprStmt) and value is not None:
-            names.pop("_", None)  # it comes last, so that a name of its own is found before
-            names["_"] = value
+        last = names.pop("_", None)  # it comes last, so that a name of its own is found before
+        shown = STATE.shown if isinstance(tree, syntax.ExprStmt) else None
+        last = last if shown is None else shown
+        if last is not None:
+            names["_"] = last
         nodes: list[GraphNode] = []
         changed = [names.get(name) for name in entry.found] if entry.pure else names.values()
         for held in changed:

@@ -531,3 +531,13 @@ def test_patterns_of_what_is_ignored_are_matched_name_by_name() -> None:
     for names in (list(x) for n in range(5) for x in product("ab", repeat=n)):
         for parts in (list(x) for n in range(5) for x in product(("a", "*", "**"), repeat=n)):
             assert _fits(names, parts) is means(names, parts), (names, parts)
+
+
+@pytest.mark.parametrize(("keyword", "chosen"), [
+    ("g*d", "grad[x] grad[w1]"), ("*", "run grad[x] grad[w1] hess[x]"), ("grad[w*]", ""),
+    ("*w?", "grad[w1]"), ("w?", ""), ("*w?]", "grad[w1]"), ("h*x or run", "run hess[x]"), ("d*g", ""),
+    ("not g*", "run hess[x]"), ("[x]", "grad[x] hess[x]"), ("GRAD and not w", "grad[x]"),
+])  # fmt: skip
+def test_items_that_words_choose(keyword: str, chosen: str) -> None:
+    labels = ["run", "grad[x]", "grad[w1]", "hess[x]"]
+    assert [label for label in labels if matches(keyword, label)] == chosen.split()

@@ -278,6 +278,8 @@ def test_lines_of_checks(request: pytest.FixtureRequest) -> None:
         (np.ones((8, 2)), ["x norm 4 min 1 max 1"]),  # too high
         (np.full((6, 1), 2.0), ["x [[2],", *["   [2],"] * 4, "   [2]]"]),
         (np.float64(3), ["x 3"]),
+        (np.ones(16), [f"x [{', '.join('1' * 16)}]"]),
+        (np.ones(17), ["x norm 4.123 min 1 max 1"]),
         (np.ones((2, 2, 1)), ["x norm 2 min 1 max 1"]),
     ],
 )

@@ -436,6 +436,13 @@ def test_a_session_that_begins_anew_is_no_python_session(session: Any) -> None:
     assert session("x.requires_grad") == "True\n"
 
 
+def test_a_name_says_more_than_that_it_was_the_last_value(session: Any) -> None:
+    for line in ("tensor([1.0, 2.0], requires_grad=True)", "w = _", "loss = sum(w * w)"):
+        session(line)
+    assert session(":grad") == "w.grad  [2, 4]\n"
+    assert session("_") == "[1, 2]\n"
+
+
 @pytest.mark.parametrize("word", ["on", "off", "true", "FALSE", "yes"])
 def test_words_of_switches(session: Any, word: str) -> None:
     session.tell(f":set hint {word}")
