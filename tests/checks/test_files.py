@@ -535,7 +535,8 @@ def test_patterns_of_what_is_ignored_are_matched_name_by_name() -> None:
 
 @pytest.mark.parametrize(("keyword", "chosen"), [
     ("g*d", "grad[x] grad[w1]"), ("*", "run grad[x] grad[w1] hess[x]"), ("grad[w*]", ""),
-    ("*w?", "grad[w1]"), ("w?", ""), ("*w?]", "grad[w1]"), ("h*x or run", "run hess[x]"), ("d*g", ""),
+    ("*w?", "grad[w1]"), ("w?", ""), ("*w?]", "grad[w1]"), ("h*x or run", "run hess[x]"),
+    ("d*g", ""),
     ("not g*", "run hess[x]"), ("[x]", "grad[x] hess[x]"), ("GRAD and not w", "grad[x]"),
 ])  # fmt: skip
 def test_items_that_words_choose(keyword: str, chosen: str) -> None:

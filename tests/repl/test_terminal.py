@@ -241,6 +241,7 @@ def test_ctrl_c_never_leaves(terminal: Terminal) -> None:
     terminal.sees("not run")
     terminal.send(CTRL_C)
     terminal.sees("ad>", 2)
+    assert "to leave" not in terminal.text
     terminal.send(CTRL_C)
     terminal.sees("Ctrl-D or :quit to leave")
     terminal.enter("n = 5", "n  5")
