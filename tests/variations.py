@@ -21,16 +21,22 @@ DTYPES = ("float32", "float16", "int64", "int32", "uint8", "bool")
 # Those of one operand where there are others.
 ALONE = ("float32", "float16", "int64", "bool")
 ODD = (np.nan, 1.0, 0.0, np.inf, -1.0, -0.0, -np.inf, 0.5, 3.0)
+EVEN = (0.0, -0.0, 1.0, -0.0, 0.0, -1.0, 0.0)
+# What else is looked at where all operands are such numbers, beside values and slopes: the signs of
+# zeros, how the results move in forward mode, second slopes.
+LOOKS = (("signs", EVEN), ("moves", EVEN), ("moves", ODD), ("second slopes", ODD))
 
 Change = Callable[[Any], Any]
 
 
 class Variation:
     """A changed call: its label, the arrays by place, the changes of other arguments by name or
-    position."""
+    position, and what is looked at, "" for values and slopes."""
 
-    def __init__(self, label: str, arrays: dict[str, np.ndarray], changed: dict[Any, Any]):
-        self.label, self.arrays, self.changed = label, arrays, changed
+    def __init__(
+        self, label: str, arrays: dict[str, np.ndarray], changed: dict[Any, Any], look: str = ""
+    ):
+        self.label, self.arrays, self.changed, self.look = label, arrays, changed, look
 
 
 def _cast(array: np.ndarray, dtype: str) -> np.ndarray:
@@ -42,10 +48,10 @@ def _cast(array: np.ndarray, dtype: str) -> np.ndarray:
     return (scaled if dtype.startswith("int") else array).astype(dtype)
 
 
-def _odd(array: np.ndarray) -> np.ndarray:
+def _odd(array: np.ndarray, numbers: tuple[float, ...] = ODD, shift: int = 0) -> np.ndarray:
     found = array.copy()
     flat = found.reshape(-1)
-    flat[:] = np.resize(ODD, flat.size)
+    flat[:] = np.resize(np.roll(numbers, -shift), flat.size)
     return found
 
 
@@ -160,6 +166,12 @@ def _variations(case: Case) -> Iterator[Variation]:
     for i, value in enumerate(case.sample.args):
         for other in _others(value) if not isinstance(value, T) else ():
             yield Variation(f"{i}={other!r}", own, {i: other})
+    for look, numbers in LOOKS if floats else ():
+        if numbers is ODD and case.op.package == "linalg":
+            continue  # what LAPACK makes of them depends on its version
+        odd = {p: _odd(own[p], numbers, 2 * i) for i, p in enumerate(floats)}
+        kind = "odd" if numbers is ODD else "even"
+        yield Variation(f"{look} {kind}", {**own, **odd}, {}, look)
     given = set(case.sample.kwargs) | {p.name for p in case.op.params[: len(case.sample.args)]}
     for name, value in case.sample.kwargs.items():
         for other in _others(value) if not isinstance(value, T) else ():
@@ -215,6 +227,11 @@ def summed(array: np.ndarray) -> tuple[float, float]:
     finite = np.nan_to_num(values, nan=7.125, posinf=8.375, neginf=-9.625)
     terms = finite * weights(values.shape, "sum")
     return float(terms.sum()), float(np.abs(terms).sum())
+
+
+def zero_signs(array: np.ndarray) -> float:
+    """One number of where zeros have a sign."""
+    return summed(np.signbit(array) & (array == 0))[0] if array.dtype.kind == "f" else 0.0
 
 
 def described(array: np.ndarray, strides: tuple[int, ...]) -> str:

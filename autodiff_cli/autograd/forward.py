@@ -48,7 +48,15 @@ class Linearized:
         self.order = _between(inputs, outputs, everywhere)
 
     def along(self, tangents: list[Node | None]) -> list[Node]:
-        """How the outputs change when the inputs move along `tangents` (None: not at all)."""
+        """How the outputs change when the inputs move along `tangents`: zeros where they do not."""
+        with grad_mode(True):
+            return [
+                zeros_like(out) if change is None else change
+                for out, change in zip(self.outputs, self.changes(tangents), strict=True)
+            ]
+
+    def changes(self, tangents: list[Node | None]) -> list[Node | None]:
+        """The same, None for what does not move."""
         memo: dict[Node, Change] = dict(zip(self.inputs, tangents, strict=True))
         span = STATE.span
         with grad_mode(True):
@@ -59,11 +67,7 @@ class Linearized:
                     change = _unrecorded(change)  # it was made under no_grad
                 memo[node] = change
             STATE.span = span
-            changes = [memo.get(out) for out in self.outputs]
-            return [
-                zeros_like(out) if change is None else change
-                for out, change in zip(self.outputs, changes, strict=True)
-            ]
+            return [memo.get(out) for out in self.outputs]
 
     def _change(self, node: Node, memo: dict[Node, Change]) -> Change:
         op = node.op
@@ -78,8 +82,12 @@ class Linearized:
                 return call.moved([memo.get(x) for x in inputs])
         if self.everywhere and op.no_forward:
             raise fault("E404 no-forward-formula", op.name, op.no_forward, span=node.span)
-        if self.everywhere and op.key == "scatter_reduce" and node.args[4] == "prod":
-            return None  # PyTorch's formula gives zeros
+        if self.everywhere and op.forward is not None:
+            operands = [node.args[at] for at in op.tensor_params]
+            moves = [memo.get(x) if type(x) is Node else None for x in operands]
+            args = tuple(self._operand(arg, memo) for arg in node.args)
+            out = node if self.fixed is None else self.fixed(node)
+            return self._beside_zeros(node, op.forward(moves, out, *args), memo)
         body = node.body
         if op.vjp_rule is None:
             if type(body) is tuple:
@@ -95,7 +103,7 @@ class Linearized:
         if op.key == "with_value" and not node.args[1].requires_grad and node.args[1] in memo:
             return memo[node.args[1]]
         args = tuple(self._operand(arg, memo) for arg in node.args)
-        if op.kind is Kind.POINTWISE:
+        if op.kind is Kind.POINTWISE or _is_elementwise(node):
             change = _pointwise(node, args, memo)
             if change is not None:
                 return self._beside_zeros(node, change, memo)
@@ -204,6 +212,19 @@ def _unrecorded(change: Change) -> Change:
         return change
     with grad_mode(False):
         return F.alias(change)
+
+
+def _is_elementwise(node: Node) -> bool:
+    """Whether the body of a composite is made of elementwise ops alone."""
+    if type(node.body) is not Node or node.op.vjp_rule is None:
+        return False
+    inside = walk([node.body], lambda n: () if n in node.inputs else n.inputs)
+    return all(
+        n in node.inputs
+        or n.op.kind in (Kind.POINTWISE, Kind.SOURCE)
+        or "elementwise" in n.op.properties
+        for n in inside
+    )
 
 
 def _pointwise(node: Node, args: tuple[Any, ...], memo: dict[Node, Change]) -> Node | None:

@@ -101,7 +101,7 @@ class Pass:
             end = True
             op = node.op
             if op is LEAF or op is OUTPUT:
-                same = node.args if op is OUTPUT else (node.args[0], node.dtype)
+                same = node.args if op is OUTPUT else _leaf(node)
                 if op is OUTPUT or same[0] is not None:
                     first = firsts.setdefault(same, node)
                     if node.seq < first.seq:
@@ -136,12 +136,12 @@ class Pass:
         """The oldest node that the pass meets of a leaf, or of one of several results; other nodes
         as they are.
 
-        A leaf that was changed in place has several nodes and one gradient, one for each dtype that
-        it had; a rule reads results through nodes of its own.
+        A leaf that was changed in place has several nodes and one gradient, one for each time that
+        it began anew; a rule reads results through nodes of its own.
         """
         op = node.op
         if op is LEAF:
-            return self.firsts.get((node.args[0], node.dtype), node)
+            return self.firsts.get(_leaf(node), node)
         return self.firsts.get(node.args, node) if op is OUTPUT else node
 
     def give(self, node: Node, g: Node) -> None:
@@ -320,6 +320,8 @@ class Pass:
                     given = data_mutation.arguments(node, self.since)
             found = rule(g, seen, *given)
             wants = self._wants if self.since else requires_grad
+            if given is not args and op.kind is not POINTWISE:
+                _check_dtypes(node, given, found if type(found) is tuple else (found,), since)
             kept = [] if node in self.inner else declared(node, wants)
             if any(map(overwritten_at, (*outs, *node.inputs, *kept))):
                 read = _reads(node, found if type(found) is tuple else (found,), since, wants)
@@ -423,13 +425,19 @@ class Pass:
 
     def _open_again(self, node: Node, g: Node) -> bool:
         """Differentiate the body of a composite whose operands have other values now: PyTorch saved
-        those alone, not what is computed from them."""
+        those alone that a slope is computed from, not what is computed from them."""
         args = data_mutation.arguments(node)
         if all(now is arg for now, arg in zip(args, node.args, strict=True) if type(arg) is Node):
             return False
+        wanted = [x for x in node.inputs if self._wants(x)]
+        found = [gx for gx in self._until([(node.body, g)], wanted).values() if gx is not None]
+        read = set(walk(found, lambda n: () if n is g else n.inputs))
+        args = tuple(
+            arg if type(arg) is Node and arg not in read else now
+            for now, arg in zip(args, node.args, strict=True)
+        )
         with grad_mode(True):
             body = node.op.body(*args)  # type: ignore[misc]  # composites have one
-        wanted = [x for x in node.inputs if self._wants(x)]
         self.inner.update(walk([body], parents, args))
         for x, gx in self._until([(body, g)], wanted).items():
             self.give(x, gx)
@@ -461,6 +469,11 @@ def _of_results(op: Op, out: tuple[Node, ...], g: dict[int, Node]) -> tuple[Node
         g[i] if i in g else None if bare or not is_float(o.dtype) else zeros_like(o)
         for i, o in enumerate(out)
     )
+
+
+def _leaf(node: Node) -> tuple[Any, Any]:
+    """What the nodes of one leaf have in common."""
+    return node.args[0], None if node.marks is None else node.marks.anew
 
 
 def _hooked(node: Node) -> bool:
@@ -542,6 +555,20 @@ def _reads(
     fresh = [g for x, g in slopes(node.op, node.args, found) if g is not None and wants(x)]
     made_of = walk(fresh, lambda n: () if n.seq <= since or saved(n) else n.inputs)
     return [n for n in made_of if saved(n)]
+
+
+def _check_dtypes(node: Node, given: tuple[Any, ...], found: tuple[Any, ...], since: int) -> None:
+    """E307 when a slope that is wanted reads an operand that has another dtype since: no kernel of
+    PyTorch takes both, but for elementwise ones."""
+    other = {
+        now: arg
+        for now, arg in zip(given, node.args, strict=True)
+        if type(arg) is Node and now.dtype != arg.dtype
+    }
+    wanted = [g for x, g in slopes(node.op, node.args, found) if g and x.requires_grad]
+    for read in walk(wanted, lambda n: n.inputs if n.seq > since else ()) if other else ():
+        if read in other:
+            raise fault("E307 saved-has-other-dtype", shown(other[read]), other[read], read)
 
 
 def check_freed(node: Node, g: Any) -> None:

@@ -154,8 +154,16 @@ def renewed(old: Node, value: Any) -> Node:
     if old.marks is not None:
         marks, before = node.mark(), old.marks
         marks.hooks, marks.context = before.hooks, before.context
-        marks.overwritten = before.overwritten
+        marks.overwritten, marks.anew = before.overwritten, before.anew
+    if node.dtype != old.dtype:
+        begin_anew(node)
     return node
+
+
+def begin_anew(leaf: Node) -> None:
+    """Let a leaf be another one to `grad()` than it was: what was computed before leads to the same
+    `.grad`, but not to this tensor."""
+    leaf.mark().anew = leaf.seq
 
 
 def revalued(old: Node, value: Node) -> Node:

@@ -59,6 +59,10 @@ class Declared:
         # `operands` for all, `results` or `result 1`; `input for other`: when that one is wanted.
         # Or a function of the arguments for that.
         self.saves: str | Callable[..., str] = ""
+        # How it changes in forward mode, where PyTorch's formula for that gives another number than
+        # the reverse rule: `forward(moves, out, *args)`, a change for each tensor parameter, None
+        # where one stands still.
+        self.forward: Callable[..., Any] | None = None
         self.no_forward = ""  # PyTorch's name of it, where forward mode has no formula there
         # What stands for it in PyTorch where its public name does not: a path below `torch` and
         # the function that arranges the arguments, or a body in ops that do have a name there.

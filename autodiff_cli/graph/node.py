@@ -148,10 +148,12 @@ class Marks:
     `detached`: that change, where it was detached in place; `context`: what a program
     attached to the backward function (hooks, metadata); `name`: what that is called here, when not
     by the op's own name; `made_of`: what PyTorch saves where an op reads this node;
-    `batched`: whether it was made for each example that `vmap` maps over.
+    `batched`: whether it was made for each example that `vmap` maps over; `anew`: since when a leaf
+    has another memory or dtype, which makes it another one to `grad()`.
     """
 
     __slots__ = (
+        "anew",
         "batched",
         "context",
         "detached",
@@ -179,6 +181,7 @@ class Marks:
         self.name = ""
         self.made_of: Node | None = None
         self.batched = False
+        self.anew: int | None = None
 
 
 # What all nodes share of which nothing else is to be said than that a backward used them up; only

@@ -53,6 +53,8 @@ def test_forward_equals_reverse(case: Case) -> None:
     inputs, moves, outputs = applied(case)
     if not outputs or case.op.name == "nn.functional.ctc_loss":  # no second derivative, as PyTorch
         return
+    if case.op.forward is not None and not case.sample.order:
+        return  # where there is no derivative, PyTorch's two formulas part
     scales = [
         weights(case, out.shape, f"forward{i}").astype(out.dtype) for i, out in enumerate(outputs)
     ]

@@ -3,6 +3,7 @@ errors say is what they said."""
 
 from __future__ import annotations
 
+import functools
 import gzip
 import json
 import math
@@ -23,12 +24,22 @@ from autodiff_cli.graph.op import constant
 from autodiff_cli.graph.registry import F, overloads
 from autodiff_cli.graph.state import STATE
 from autodiff_cli.graph.strides import strides_of
+from autodiff_cli.language.torch import duals
 from autodiff_cli.language.values.exceptions import kinds
 from autodiff_cli.language.values.plain_operands import refuse_plain
 
 from ..said import compare
 from ..table import SIGN_FREE, Case
-from ..variations import Variation, arguments, by_op, described, summed, variations, weights
+from ..variations import (
+    Variation,
+    arguments,
+    by_op,
+    described,
+    summed,
+    variations,
+    weights,
+    zero_signs,
+)
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "variations.json.gz"
 # Beside the rows of a sample: the places that PyTorch has no derivative by, and whether it has the
@@ -65,20 +76,28 @@ def found_here(
     STATE.reset()
     STATE.default_dtype, STATE.python = np.dtype("float64"), True
     STATE.default_generator = Generator(0)
-    leaves = {
-        place: new_leaf(np.array(array, order="K"), array.dtype.kind == "f" and place not in fixed)
-        for place, array in variation.arrays.items()
-    }
+    moves = variation.look == "moves"
+    if moves:
+        duals._enter()
+    leaves = {}
+    for place, array in variation.arrays.items():
+        free = array.dtype.kind == "f" and place not in fixed
+        leaves[place] = new_leaf(np.array(array, order="K"), free and not moves)
+        if free and moves:
+            tangent = new_leaf(weights(array.shape, place).astype(array.dtype))
+            leaves[place] = duals._make(leaves[place], tangent)
     args, kwargs = arguments(case, variation, leaves)
     try:
         with np.errstate(all="ignore"):
-            return _results(case, leaves, args, kwargs, method)
+            return _results(case, leaves, args, kwargs, method, variation.look)
     except AutodiffError as error:
         if words is not None:
             said = error.which + "".join(error.diagnostic.notes)
             words.setdefault(said or error.message, f"{variation.label}: {told(error)}")
         return [error.which or error.code, *[cls.name for cls in kinds(error)]]
     finally:
+        if moves:
+            duals._leave()
         STATE.reset()
 
 
@@ -90,8 +109,20 @@ def told(error: AutodiffError) -> str:
     )
 
 
+def _looked_at(part: Tensor, look: str) -> list[Any]:
+    """The signs of the zeros of a result, or how it moves."""
+    tangent = duals.tangent_of(part) if look == "moves" else part
+    if tangent is None:
+        return ["still", None, 0.0, 0.0]
+    value = tangent.numpy()
+    if look == "signs":
+        return ["signs", zero_signs(value), 1.0, 1e-9]
+    tolerance = TOLERANCE.get(str(value.dtype), 1e-9)
+    return [f"moves: {value.dtype} {list(value.shape)}", *summed(value), tolerance]
+
+
 def _results(
-    case: Case, leaves: dict[str, Tensor], args: Any, kwargs: Any, method: bool
+    case: Case, leaves: dict[str, Tensor], args: Any, kwargs: Any, method: bool, look: str
 ) -> list[Any]:
     name = case.op.name
     ops = calls.method(name) if method else overloads(name)
@@ -105,6 +136,10 @@ def _results(
             continue
         if case.op.key in SIGN_FREE:
             part = Tensor(F.mul(part.node, part.node))
+        if look in ("signs", "moves"):
+            if part.dtype.kind == "f":
+                found.append(_looked_at(part, look))
+            continue
         value = part.numpy()
         tolerance = TOLERANCE.get(str(value.dtype), 1e-9)
         title = f"{part.grad_name} {described(value, strides_of(part.node))}"
@@ -116,7 +151,21 @@ def _results(
     if total is not None:
         wanted = {place: leaf for place, leaf in leaves.items() if leaf.requires_grad}
     if total is not None and wanted:
-        slopes = gradients.grad([Tensor(total)], list(wanted.values()), [None], allow_unused=True)
+        targets = list(wanted.values())
+        slopes = gradients.grad(
+            [Tensor(total)], targets, [None], allow_unused=True, create_graph=bool(look)
+        )
+        if look:
+            terms = [
+                F.sum(F.mul(g.node, constant(weights(g.shape, "again").astype(g.dtype))))
+                for g in slopes
+                if g is not None and g.requires_grad
+            ]
+            if not terms:
+                return []
+            again = [Tensor(functools.reduce(F.add, terms))]
+            found = []
+            slopes = gradients.grad(again, targets, [None], allow_unused=True)
         kinds_ = (total.dtype, *[leaf.node.dtype for leaf in leaves.values()])
         tolerance = max(TOLERANCE.get(str(kind), 1e-9) for kind in kinds_)
         for place, g in zip(wanted, slopes, strict=True):

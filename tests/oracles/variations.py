@@ -21,11 +21,21 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.autograd import forward_ad
 
 from ..ops.test_variations import FIXED, FIXTURE, METHOD, alike, close, found_here, loosely
 from ..ops.test_variations import recorded as known
 from ..table import SIGN_FREE, Case, specs
-from ..variations import Variation, arguments, by_op, described, summed, variations, weights
+from ..variations import (
+    Variation,
+    arguments,
+    by_op,
+    described,
+    summed,
+    variations,
+    weights,
+    zero_signs,
+)
 from .ops import converted, functions_of, parts
 
 warnings.filterwarnings("ignore")
@@ -57,14 +67,23 @@ def recorded(
     }
     for place, leaf in leaves.items():
         leaf.requires_grad_(leaf.is_floating_point() and place not in fixed)
-    args, kwargs = arguments(case, variation, leaves)
-    results = parts(
-        function(*[converted(a) for a in args], **{k: converted(v) for k, v in kwargs.items()})
-    )
-    if case.op.key in SIGN_FREE:
-        results = [part * part for part in results]
+
+    def called(given: dict[str, torch.Tensor]) -> list[Any]:
+        args, kwargs = arguments(case, variation, given)
+        results = parts(
+            function(*[converted(a) for a in args], **{k: converted(v) for k, v in kwargs.items()})
+        )
+        return [part * part for part in results] if case.op.key in SIGN_FREE else results
+
+    if variation.look == "moves":
+        with forward_ad.dual_level():
+            results = called({place: dual(place, leaf) for place, leaf in leaves.items()})
+            return [moved(forward_ad.unpack_dual(part).tangent) for part in floats_of(results)]
+    results = called(leaves)
     found: list[Any] = []
     total = None
+    if variation.look == "signs":
+        return [["signs", zero_signs(part.numpy(force=True))] for part in floats_of(results)]
     for result in results:
         if not isinstance(result, torch.Tensor):
             found.append([type(result).__name__, float(result)])
@@ -78,7 +97,20 @@ def recorded(
     if total is not None:
         wanted = {p: leaf for p, leaf in leaves.items() if leaf.requires_grad}
     if total is not None and wanted:
-        slopes = torch.autograd.grad(total, list(wanted.values()), allow_unused=True)
+        again = bool(variation.look)
+        slopes = torch.autograd.grad(
+            total, list(wanted.values()), allow_unused=True, create_graph=again
+        )
+        if again:
+            total = sum(
+                (g * torch.from_numpy(weights(tuple(g.shape), "again")).to(g.dtype)).sum()
+                for g in slopes
+                if g is not None and g.requires_grad
+            )
+            if not isinstance(total, torch.Tensor):
+                return []
+            found = []
+            slopes = torch.autograd.grad(total, list(wanted.values()), allow_unused=True)
         for place, g in zip(wanted, slopes, strict=True):
             if g is None:
                 found.append([place, None])
@@ -86,6 +118,26 @@ def recorded(
             value = g.to_dense().numpy(force=True)
             found.append([f"{place}: {described(value, g.stride())}", summed(value)[0]])
     return found
+
+
+def dual(place: str, leaf: torch.Tensor) -> torch.Tensor:
+    """A tensor that moves, where one that requires grad stands."""
+    if not leaf.requires_grad:
+        return leaf
+    tangent = torch.from_numpy(weights(tuple(leaf.shape), place)).to(leaf.dtype)
+    return forward_ad.make_dual(leaf.detach(), tangent)
+
+
+def floats_of(results: list[Any]) -> list[torch.Tensor]:
+    return [r for r in results if isinstance(r, torch.Tensor) and r.is_floating_point()]
+
+
+def moved(tangent: torch.Tensor | None) -> list[Any]:
+    """What is recorded of a tangent."""
+    if tangent is None:
+        return ["still", None]
+    value = tangent.to_dense().numpy(force=True)
+    return [f"moves: {value.dtype} {list(value.shape)}", summed(value)[0]]
 
 
 def looser(title: str) -> Iterator[str]:

@@ -399,7 +399,7 @@ def _regular(positive: bool, tree: syntax.Call, owner: syntax.Node | None, given
     """The matrix with as much of the identity in it as makes it regular, or positive."""
     parts = [*([] if owner is None else [owner]), *tree.args]
     for part, value in zip(parts, given, strict=False):
-        if isinstance(value, Tensor) and value.shape[-2:-1] == value.shape[-1:]:
+        if isinstance(value, Tensor) and value.node.ndim > 1 and len({*value.shape[-2:]}) == 1:
             path = "torch." if STATE.python else ""
             found = value_of(value.node) if positive else np.eye(1)
             low = float(np.linalg.eigvalsh(np.nan_to_num(found)).min())

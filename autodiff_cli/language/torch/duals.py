@@ -18,6 +18,7 @@ from ...graph.dtypes import is_float
 from ...graph.node import Node, tick
 from ...graph.registry import F
 from ...graph.state import STATE
+from ...graph.strides import same_layout, strides_of
 from ..runtime.context_managers import Manager
 from ..values.dialect import kind_of, misfit
 from ..values.values import builtins_of
@@ -44,6 +45,10 @@ def _make(tensor: Any, tangent: Any, *, level: Any = None) -> Tensor:
         raise fault("E409 tangent-tangent-itself")
     if tangent_of(tensor) is not None:
         raise fault("E409 tensor-tangent-already")
+    layout = strides_of(tensor.node)
+    if not same_layout(tensor.shape, strides_of(tangent.node), layout):
+        tangent = Tensor(F.alias(tangent.node))  # a copy of its own that lies like the tensor
+        tangent.node.strides = layout
     opened = Opened((tensor,), "make_dual")
     node = opened.nodes[0]
     node.requires_grad = tensor.node.requires_grad
@@ -71,7 +76,9 @@ def tangent_of(tensor: Tensor) -> Tensor | None:
         if tangent is not None and tangent.version != version:
             raise fault("E203 tangent-changed-place")
         moves.append(None if tangent is None else tangent.node)
-    (change,) = Linearized([node], nodes, True).along(moves)
+    (change,) = Linearized([node], nodes, True).changes(moves)
+    if change is None:
+        return None
     for _, tangent, _ in STATE.duals:
         if tangent is not None and tangent.node is change:
             return tangent

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from ...autograd.handles import wrap_view
+from ...autograd.storage import begin_anew, mark_overwritten
 from ...autograd.tensor import Tensor
 from ...autograd.views import base_of, first_place
 from ...errors import fault
 from ...graph.dtypes import SCALAR_NAMES
-from ...graph.op import value_of
+from ...graph.op import LEAF, value_of
 from ...graph.params import to_int, to_shape, to_size
 from ...graph.registry import F
 from ...graph.sizes import check_size
@@ -94,7 +95,10 @@ def look_at(tensor: Tensor, source: Any) -> Tensor:
     tensor.check_writable()
     if STATE.grad and (tensor.requires_grad or other.requires_grad):
         raise fault("E404 no-derivative-here", "set_")
+    mark_overwritten(tensor.node, None, tensor.version)
     tensor.become_view(wrap_view(F.data_alias(other.node), other), True)
+    if tensor.node.op is LEAF:
+        begin_anew(tensor.node)
     return tensor
 
 

@@ -17,6 +17,7 @@ from ...graph.declare import (
     Mask,
     OptionalTensors,
     Tensor,
+    composite,
     function,
     movement,
     opaque,
@@ -480,6 +481,7 @@ SCALED = "the slopes are scaled, the values are not"
     name="embedding",
     key="embedding_rows",
     properties=frozenset({"convention"}),  # of padding rows and of scaled slopes
+    forward=lambda moves, out, weight, indices, *rest: F.embedding_rows(moves[0], indices),
     shape=_embedding_shape,
     samples=[
         S(t(3, 2), ints(2, 2)),
@@ -503,10 +505,22 @@ def _(g, out, weight, indices, padding_idx, scale_grad_by_freq, sparse):
     g = F.reshape(g, (indices.numel, weight.shape[1]))
     if scale_grad_by_freq and rows.numel:
         counts = np.bincount(value_of(rows), minlength=weight.shape[0])
-        g = g / F.unsqueeze(F.index_select(constant(counts.astype(g.dtype)), 0, rows), 1)
+        often = F.unsqueeze(F.index_select(constant(counts.astype(g.dtype)), 0, rows), 1)
+        g = F.shared_by_frequency(g, often)
     if padding_idx >= 0:
         g = g * F.unsqueeze(cast(F.ne(rows, padding_idx), g.dtype), 1)
-    return F.index_add(zeros(weight), 0, rows, g), None
+    return F.index_add(zeros(g, weight.shape), 0, rows, g), None
+
+
+@composite(
+    public=False,
+    samples=[S(t(2, 3), t(2, 1), order=0, because="the value is divided, the slope is not")],
+    properties=frozenset({"convention"}),
+    vjp=lambda g, out, input, often: (g, None),
+)
+def shared_by_frequency(input: Tensor, often: Tensor):
+    """The slopes of rows over how often each is read, which PyTorch forgets in their own slopes."""
+    return input / often
 
 
 @function(
@@ -540,14 +554,15 @@ def shortened_rows(weight: Tensor, input: Mask, max_norm: float, norm_type: floa
     """A matrix whose rows `input`, where longer than `max_norm`, are cut to it: PyTorch does so in
     place and without recording it."""
     with grad_mode(False):
-        norms = F.unsqueeze(F.vector_norm(weight, norm_type, (1,)), 1)
+        fixed = F.detach(weight)  # it does not move in forward mode either
+        norms = F.unsqueeze(F.vector_norm(fixed, norm_type, (1,)), 1)
         used = F.index_fill(
             zeros(weight, weight.shape[:1]), 0, cast(F.reshape(input, (-1,)), INT64), 1.0
         )
         long = F.logical_and(norms > max_norm, F.unsqueeze(used, 1) > 0)
-        shortened = F.where(long, weight * (max_norm / (norms + 1e-7)), weight)
+        shortened = F.where(long, fixed * (max_norm / (norms + 1e-7)), fixed)
         owner = weight.handle and weight.handle()
         if owner is not None:
-            owner.overwrite(shortened)
+            owner.overwrite(F.with_value(weight, shortened))
             return owner.node
     return F.with_value(weight, shortened)

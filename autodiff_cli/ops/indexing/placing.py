@@ -79,6 +79,9 @@ def _put_shape(input, indices, values, accumulate):
         S(t(3), (ints(values=[1, 1]),), t(), True),
     ],
     counterpart="ops.aten.index_put",
+    forward=lambda moves, out, input, indices, values, accumulate: F.index_written.apply(
+        [moves[0] or zeros(input), indices, moves[2] or zeros(values), accumulate]
+    ),
 )
 def index_written(input: Tensor, indices: OptionalTensors, values: Tensor, accumulate: bool):
     """`input` with values at integer indices."""
@@ -149,6 +152,9 @@ def _flat_put(x, index, source, accumulate):
     ],
     errors=[Bad("E302", t(2), ints(values=[0]), t(2)), Bad("E305", t(2), ints(values=[2]), t(1))],
     saves="source for source",
+    forward=lambda moves, out, input, index, source, accumulate: F.put(
+        moves[0] or zeros(input), index, moves[2] or zeros(source), accumulate
+    ),
 )
 def put(input: Tensor, index: Mask, source: Tensor, accumulate: bool = False):
     """`input` with values at places of the tensor seen as one row."""

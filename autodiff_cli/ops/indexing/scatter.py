@@ -9,7 +9,7 @@ import numpy as np
 from ...errors import fault
 from ...graph.declare import Any, Dim, Mask, Scalar, Tensor, function, movement
 from ...graph.node import Node
-from ...graph.op import number
+from ...graph.op import cast, number
 from ...graph.params import node_of, to_scalar
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
@@ -150,6 +150,9 @@ def scatter_add(input: Tensor, dim: Dim, index: Mask, src: Tensor):
     properties=frozenset({"convention"}),  # the slope of a source that another one overwrote
     grad_fn="ScatterBackward0",
     shape=_scatter_shape("scatter"),
+    forward=lambda moves, out, input, dim, index, src: F.scatter_tensor(
+        moves[0] or zeros(input), dim, index, moves[2] or zeros(src)
+    ),
     samples=_SCATTERED,
     errors=_OUT_OF_RANGE,
     counterpart="scatter",
@@ -353,9 +356,29 @@ def _reduced_in_jax(at, source):
     return text
 
 
+def _scatter_reduce_forward(moves, out, input, dim, index, src, reduce, include_self):
+    """PyTorch's formula: that of a product gives zeros; of an extreme, what stood there has a part
+    in a tie with `include_self` only."""
+    if reduce == "prod":
+        return None
+    to_input, to_src = moves[0] or zeros(input), moves[2] or zeros(src)
+    if reduce in ("sum", "mean"):
+        return F.scatter_reduce(to_input, dim, index, to_src, reduce, include_self=include_self)
+
+    def total(own, found):
+        own = cast(own, out.dtype) if own.dtype.kind == "b" else own
+        found = cast(found, out.dtype) if found.dtype.kind == "b" else found
+        return F.scatter_reduce(own, dim, index, found, "sum", include_self=include_self)
+
+    own, hit = F.eq(input, out), F.eq(src, F.gather(out, dim, index))
+    moved = total(F.where(own, to_input, 0), F.where(hit, to_src, 0))
+    return F.div(moved, total(own, hit))
+
+
 @movement(
     _written(_reduced),
     jax=_reduced_in_jax(_at_places, "src"),
+    forward=_scatter_reduce_forward,
     inplace=True,
     shape=_scatter_reduce_shape,
     kink=_to_rival,
@@ -471,6 +494,9 @@ def _rows_written(x, dim, index, value):
     ],
     errors=[Bad("E302", t(3, 2), 0, ints(2), t(3, 2))],
     saves="source for source",
+    forward=lambda moves, out, input, dim, index, source: F.index_copy(
+        moves[0] or zeros(input), dim, index, moves[2] or zeros(source)
+    ),
 )
 def index_copy(input: Tensor, dim: Dim, index: Mask, source: Tensor):
     """`input` with the slices of `source` where the index says."""

@@ -61,6 +61,18 @@ def shared_by_equal(g: Node, out: Node, input: Node) -> Node:
     return F.where(hit, F.div(g, F.sum(hit)), 0.0)
 
 
+def moving(moves: list[Any], *operands: Node) -> list[Node]:
+    """Changes of operands, zeros where they stand still."""
+    return [zeros(x) if move is None else move for move, x in zip(moves, operands, strict=True)]
+
+
+def read_evenly(moves: list[Any], out: Node, input: Node) -> Node:
+    """How one element of all changes in forward mode: the mean over those that are equal to it, nan
+    where it is nan."""
+    hit = F.eq(input, out)
+    return F.sum(F.mul(F.div(moves[0], F.sum(hit)), hit))
+
+
 def require_dims(name: str, input: Node) -> None:
     """E304 for a tensor without dims."""
     if not input.shape:

@@ -9,7 +9,9 @@ from ...graph.op import number
 from ...graph.registry import F
 from ...graph.samples import S, t
 from ...graph.shapes import broadcast_shapes
+from ...graph.state import STATE
 from ..kernels.matrices import REGULAR, SINGULAR, SQUARE_ONLY, require_matrices, transposed
+from ..kernels.rules import zeros
 
 NO_THIRD = "third derivatives of singular determinants divide by zero"
 
@@ -24,13 +26,22 @@ NO_THIRD = "third derivatives of singular determinants divide by zero"
     samples=[S(t(2, 2)), S(t(2, 3, 3)), S(t(1, 1))],
     errors=SQUARE_ONLY,
     properties=frozenset({"saves its factors"}),
-    vjp=lambda g, out, A: (F.reshape(g, (*g.shape, 1, 1)) * F.cofactors(A),),
+    vjp=lambda g, out, A: (_det_slope(F.reshape(g, (*g.shape, 1, 1)), out, A),),
+    forward=lambda moves, out, A: F.sum(_det_slope(1.0, out, A, False) * moves[0], (-2, -1)),
     phrase="upstream times the cofactors: det(A) * inv(A).T",
     saves="results",
     lacks="lu_cpu float16",
 )
 def det(A: Tensor):
-    """The determinant; its slope is the matrix of cofactors, also where the matrix is singular."""
+    """The determinant; its slope is the matrix of cofactors. Where the matrix is singular, PyTorch
+    has that for gradients that are differentiated again, and zeros for others."""
+
+
+def _det_slope(g, out, A, exact=None):
+    slope = g * F.cofactors(A)
+    if (STATE.grad or A.shape[-1] == 1) if exact is None else exact:
+        return slope
+    return F.where(F.eq(F.reshape(out, (*out.shape, 1, 1)), 0), 0.0, slope)
 
 
 def _batch_shape(name, A):
@@ -128,6 +139,10 @@ def _(g, out, grad, A):
     errors=SQUARE_ONLY,
     phrase="upstream times inv(A).T",
     saves="result 0",
+    forward=lambda moves, out, A: (
+        zeros(A, A.shape[:-2]),
+        F.sum(transposed(F.inv_raw(A)[0]) * moves[0], (-2, -1)),
+    ),
 )
 def slogdet(A: Tensor):
     """Sign and logarithm of the absolute value of the determinant."""
@@ -137,7 +152,9 @@ def slogdet(A: Tensor):
 def _(g, out, A):
     if g[1] is None:
         return (None,)  # PyTorch's gradient of the sign
-    return (F.reshape(g[1], (*g[1].shape, 1, 1)) * transposed(F.inv_raw(A)[0]),)
+    # PyTorch solves for a gradient that is differentiated again, which a singular matrix ends
+    inverse = F.inv(A) if STATE.grad else F.inv_raw(A)[0]
+    return (F.reshape(g[1], (*g[1].shape, 1, 1)) * transposed(inverse),)
 
 
 @function(samples=[S(REGULAR)], errors=SQUARE_ONLY)

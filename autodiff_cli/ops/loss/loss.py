@@ -125,6 +125,21 @@ def _(g, out, difference, beta):
     return g * F.where(F.abs(difference) >= beta, F.sign(difference), difference / beta)
 
 
+def _no_slope(g, out, input, want, have):
+    raise fault("E307 huber_loss-needs-one-dtype", want, have)
+
+
+@pointwise(
+    lambda x, *rest: x,
+    public=False,
+    samples=[S(t(3, grad=False), "float32", "float64")],
+    counterpart=lambda input, *rest: input,
+    vjp=_no_slope,
+)
+def of_two_dtypes(input: Tensor, want: Word, have: Word):
+    """The tensor itself, a loss of operands of two dtypes, which PyTorch cannot differentiate."""
+
+
 def _positive(name, parameter, value, zero):
     if not value >= 0 or (value == 0 and not zero):
         raise fault("E504 needs-parameter", name, parameter, ">= 0" if zero else "> 0", value)
@@ -173,6 +188,8 @@ def huber_loss(input: Tensor, target: Tensor, reduction: Word = "mean", delta: f
     _floating("huber_loss", input)
     _positive("huber_loss", "delta", delta, False)
     loss = cast(F.huber(input - target, delta) * delta, input.dtype)
+    if input.dtype != target.dtype:
+        loss = F.of_two_dtypes(loss, input.dtype.name, target.dtype.name)
     return reduced(loss, reduction_of(reduction))
 
 

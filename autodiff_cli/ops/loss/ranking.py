@@ -174,11 +174,6 @@ def triplet_margin_with_distance_loss(
     return reduced(_triplet(near, far, margin), reduction_of(reduction))
 
 
-def _soft_elements(product):
-    """`log(1 + exp(-product))`, stable for every product."""
-    return F.log1p(F.exp(-F.abs(product))) + F.maximum(-product, 0.0)
-
-
 @loss_node(
     name=NN + "soft_margin_loss",
     samples=[
@@ -197,10 +192,15 @@ def soft_margin_loss(input: Tensor, target: Tensor, reduction: Word = "mean"):
     return reduced(loss, reduction)
 
 
-@composite(public=False, samples=[S(t(3))], vjp=lambda g, out, product: -g * F.sigmoid(-product))
+def _soft_margin_slope(g, out, product):
+    size = F.exp(-product)
+    return -g * (size / (1 + size))
+
+
+@composite(public=False, samples=[S(t(3))], vjp=_soft_margin_slope)
 def soft_margin(product: Tensor):
-    """`log(1 + exp(-product))`."""
-    return _soft_elements(product)
+    """`log(1 + exp(-product))`, inf as in PyTorch where the exponential is."""
+    return F.log1p(F.exp(-product))
 
 
 @loss_function(

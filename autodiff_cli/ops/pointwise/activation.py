@@ -13,8 +13,9 @@ from ...errors import fail, fault, labelled
 from ...graph.declare import Dim, Flag, Scalar, Tensor, composite, function, pointwise
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
+from ...graph.state import STATE
 from ..kernels.indices import check_number
-from ..kernels.rules import NAMED_SLOPE, ONCE, flat, refuse_bools, require_float
+from ..kernels.rules import NAMED_SLOPE, ONCE, flat, moving, refuse_bools, require_float
 
 ALL = (S(t(2, 3)), S(t()))
 KINKS = (S(t(2, 3)), S(t(values=[-1.0, 0.0, 0.5, 1.0, 3.0, -3.0]), order=0, because="kinks"))
@@ -182,15 +183,50 @@ def rrelu(
     return F.leaky_relu(input, (lower + upper) / 2)
 
 
-def _prelu_vjp(g, out, input, weight):
+def _prelu_slopes(grad, input, weight):
     above = F.gt(input, 0)
-    to_input = flat(F.where(above, g, weight * g), input, "PreluKernelBackwardBackward0")
-    return to_input, F.where(above, 0, input * g)
+    return F.where(above, grad, weight * grad), F.where(above, 0, input * grad)
+
+
+@composite(
+    public=False,
+    grad_fn="PreluKernelBackwardBackward0",
+    properties=frozenset({"broadcasts", "convention"}),
+    samples=[S(t(2, 3), t(2, 3), t(1, 3))],
+    kink=lambda grad, input, weight: F.abs(input),
+)
+def prelu_slopes(grad: Tensor, input: Tensor, weight: Tensor):
+    """The slopes of `prelu_kernel`, times `grad`; in theirs 0 counts as positive."""
+    return _prelu_slopes(grad, input, weight)
+
+
+@prelu_slopes.vjp
+def _(g, out, grad, input, weight):
+    positive = F.ge(input, 0)
+    to_input, to_weight = g
+    to_grad = F.where(positive, to_input, weight * to_input + input * to_weight)
+    return (
+        to_grad,
+        F.where(positive, 0, grad * to_weight),
+        F.where(positive, 0, grad * to_input),
+    )
+
+
+def _prelu_vjp(g, out, input, weight):
+    slopes = F.prelu_slopes if STATE.grad else _prelu_slopes
+    to_input, to_weight = slopes(g, input, weight)
+    return flat(to_input, input, "PreluKernelBackwardBackward0"), to_weight
+
+
+def _prelu_forward(moves, out, input, weight):
+    to_input, to_weight = moving(moves, input, weight)
+    return F.where(F.ge(input, 0), to_input, weight * to_input + input * to_weight)
 
 
 @composite(
     public=False,
     vjp=_prelu_vjp,
+    forward=_prelu_forward,
     properties=frozenset({"broadcasts"}),
     samples=[S(t(2, 3), t(1, 3))],
     kink=lambda input, *rest: F.abs(input),
@@ -302,7 +338,8 @@ def hardsigmoid(input: Tensor, inplace: Flag = False):
     """`input / 6 + 1/2` held between 0 and 1; the slope at the bounds is 0."""
     require_float("hardsigmoid", input)
     input = F.once(input, "aten::hardsigmoid_backward")
-    return _held(input, -3, 3, input / 6 + 0.5, 0.0, 1.0)
+    beyond = _held(input, -3, 3, input * 0.0, 0.0, 1.0)  # nan has no slope
+    return F.where(F.lt(F.abs(input), 3), input / 6 + 0.5, beyond)
 
 
 def _hardswish_vjp(g, out, input, inplace):
@@ -321,7 +358,7 @@ def _hardswish_vjp(g, out, input, inplace):
 def hardswish(input: Tensor, inplace: Flag = False):
     """`input` times hardsigmoid; slope 0 at -3, 1 at 3."""
     require_float("hardswish", input)
-    return _held(input, -3, 3, input * (input + 3) / 6, -0.0, input)
+    return _held(input, -3, 3, input * (input + 3) / 6, input * 0.0, input)
 
 
 def _shrunk_vjp(g, out, input, lambd):

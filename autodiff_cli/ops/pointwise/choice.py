@@ -10,6 +10,7 @@ from ...graph.op import cast
 from ...graph.registry import F
 from ...graph.samples import Bad, S, bools, t
 from ..kernels.indices import check_weak
+from ..kernels.rules import moving, zeros
 
 # -- choice ----------------------------------------------------------------------------------------
 
@@ -159,6 +160,24 @@ def _shared(beyond):
     return vjp
 
 
+def _mixed(share):
+    """The change of the other, and of the difference of both the share of the first."""
+
+    def forward(moves, out, input, other):
+        first, second = moving(moves, input, other)
+        return F.add(second, F.mul(share(input, other), F.sub(first, second)))
+
+    return forward
+
+
+def _half(beyond):
+    return lambda x, y: F.where(F.eq(x, y), 0.5, cast(beyond(x, y), x.dtype))
+
+
+def _or_nan(chosen):
+    return lambda x, y: F.logical_or(chosen(x, y), F.isnan(y))
+
+
 _extreme = rows(
     __name__,
     "input other",
@@ -173,10 +192,35 @@ _extreme = rows(
     properties=frozenset({"selects"}),
 )
 
-_extreme("maximum", np.maximum, _shared(lambda x, y: F.lt(x, y)), TIES)
-_extreme("minimum", np.minimum, _shared(lambda x, y: F.gt(x, y)), TIES)
-_extreme("fmax", np.fmax, _first(lambda x, y: F.ge(x, y)), TIES)
-_extreme("fmin", np.fmin, _first(lambda x, y: F.le(x, y)), TIES)
+
+def _greater(x, y):
+    return F.gt(x, y)
+
+
+def _less(x, y):
+    return F.lt(x, y)
+
+
+def _no_greater(x, y):
+    return F.le(x, y)
+
+
+_extreme("maximum", np.maximum, _shared(_less), TIES, forward=_mixed(_half(_greater)))
+_extreme("minimum", np.minimum, _shared(_greater), TIES, forward=_mixed(_half(_less)))
+_extreme(
+    "fmax",
+    lambda x, y: np.fmax(y, x),  # the first where both are equal
+    _first(lambda x, y: F.ge(x, y)),
+    TIES,
+    forward=_mixed(_or_nan(_greater)),  # the share of ties is the other's there
+)
+_extreme(
+    "fmin",
+    lambda x, y: np.fmin(y, x),
+    _first(_no_greater),
+    TIES,
+    forward=_mixed(_or_nan(_no_greater)),
+)
 
 
 # -- bounds ----------------------------------------------------------------------------------------
@@ -186,6 +230,19 @@ def _clamped(input, min, max):
     if min is not None:
         input = np.maximum(min, input)  # the second where both are equal: -0.0 stays
     return input if max is None else np.minimum(max, input)
+
+
+def _clamp_forward(moves, out, input, min, max):
+    """PyTorch's formula of bounds that are tensors: a bound alone has the change at it."""
+    if any(bound is not None and bound.weak for bound in (min, max)):
+        return _clamp_slopes(moves[0], out, input, min, max)[0]
+    to_self, to_min, to_max = (move or zeros(input) for move in moves)
+    if max is None:
+        return F.where(F.gt(input, min), to_self, to_min)
+    if min is None:
+        return F.where(F.lt(input, max), to_self, to_max)
+    inside = F.where(F.gt(input, max), to_max, to_self)
+    return F.where(F.gt(min, max), to_max, F.where(F.lt(input, min), to_min, inside))
 
 
 def _check_bounds(input, min, max):
@@ -220,6 +277,7 @@ def _to_a_bound(input, low, high):
     ],
     errors=[Bad("E205", t(2))],
     kink=_to_a_bound,
+    forward=_clamp_forward,
     properties=frozenset({"clamps", "three edges"}),
 )
 def clamp(input: Tensor, min: Tensor | None = None, max: Tensor | None = None):
@@ -227,7 +285,7 @@ def clamp(input: Tensor, min: Tensor | None = None, max: Tensor | None = None):
 
 
 @clamp.vjp
-def _(g, out, input, min, max):
+def _clamp_slopes(g, out, input, min, max):
     above = None if min is None else F.ge(input, min)
     below = None if max is None else F.le(input, max)
     inside = below if above is None else above if below is None else F.logical_and(above, below)
@@ -254,6 +312,9 @@ def _bound(key, extreme, inside, outside, place):
         [S(t(2, 3), 0.5), S(t(2, 3), t(3))],
         grad_fn=lambda _, bound: f"Clamp{key[6:].capitalize()}Backward{0 if bound.weak else 1}",
         kink=_distance,
+        forward=lambda moves, out, input, bound: F.where(
+            inside(input, bound), *moving(moves, input, bound)
+        ),
         properties=frozenset({"clamps"}),
     )
 

@@ -25,6 +25,15 @@ def quotient(input: Tensor, other: Tensor):
     return F.div.apply([input, other])
 
 
+def _numerator(moves, out):
+    """What is divided for the change of a quotient."""
+    to_input, to_other = moves
+    if to_other is None:
+        return to_input
+    through = F.mul(to_other, out)
+    return F.neg(through) if to_input is None else F.sub(to_input, through)
+
+
 @pointwise(
     np.true_divide,
     promote=Promote.FLOAT,
@@ -32,6 +41,7 @@ def quotient(input: Tensor, other: Tensor):
     samples=APART,
     phrase="quotient rule",
     counterpart="div",
+    forward=lambda moves, out, input, other: F.div(_numerator(moves, out), other),
 )
 def div(input: Tensor, other: Tensor):
     """Quotient of two tensors; integers divide to floats. Division by 0 gives inf or nan."""

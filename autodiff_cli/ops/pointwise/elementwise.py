@@ -12,7 +12,7 @@ from ...graph.op import cast, number
 from ...graph.registry import F
 from ...graph.samples import Bad, S, bools, ints, t
 from ..kernels.in_double import InDouble, exp
-from ..kernels.rules import no_derivative, refuse_bools, require_float
+from ..kernels.rules import moving, no_derivative, refuse_bools, require_float
 
 ALL = (S(t(2, 3)), S(t()), S(ints(2)))
 POSITIVE = (S(t(2, 3, low=0.1)), S(t(low=0.1)), S(ints(2, low=1)))
@@ -163,9 +163,15 @@ def _(g, out, input):
         S(t(values=[0.0, 1.0]), t(values=[0.0, 0.0]), order=0, because="kink"),
     ],
     kink=lambda input, other: F.where(other > 0, F.hypot(input, other), F.abs(input)),
+    forward=lambda moves, out, input, other: _angle_forward(moves, input, other),
 )
 def atan2(input: Tensor, other: Tensor):
-    """The angle of the point (other, input); its slopes at (0, 0) are 0."""
+    """The angle of the point (other, input); its slopes at (0, 0) are 0, in forward mode nan."""
+
+
+def _angle_forward(moves, input, other):
+    to_input, to_other = moving(moves, input, other)
+    return (other * to_input - input * to_other) / (input * input + other * other)
 
 
 @atan2.vjp

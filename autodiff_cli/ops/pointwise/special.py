@@ -12,6 +12,7 @@ from ...graph.declare import Any, Promote, Tensor, composite, function, pointwis
 from ...graph.op import value_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
+from ...graph.state import STATE
 from .error_function import erf
 
 ALL = (S(t(2, 3)), S(t()))
@@ -108,6 +109,12 @@ def _digamma(x):
     ).astype(x.dtype)
 
 
+def _inverse_of_erf(x):
+    from scipy.special import erfinv
+
+    return np.copysign(erfinv(x), x).astype(x.dtype)  # of -0.0 it is itself
+
+
 @cache
 def _series_of_log_gamma():
     """Coefficients of log(gamma(1 + z)) + log(1 + z) for |z| <= 1/2, the highest power first."""
@@ -160,7 +167,12 @@ for _row in (
     ("digamma", _digamma, lambda g, out, x: g * F.polygamma(1, x), POSITIVE),
     ("erf", erf, lambda g, out, x: 2 / ROOT_PI * F.exp(-(x * x)) * g, ALL),
     ("erfc", "erfc", lambda g, out, x: -2 / ROOT_PI * F.exp(-(x * x)) * g, ALL),
-    ("erfinv", "erfinv", lambda g, out, x: 0.5 * ROOT_PI * F.exp(F.erfinv(x) ** 2) * g, UNIT),
+    (
+        "erfinv",
+        _inverse_of_erf,
+        lambda g, out, x: 0.5 * ROOT_PI * F.exp(F.erfinv(x) ** 2) * g,
+        UNIT,
+    ),
     ("i0", "i0", lambda g, out, x: g * F.special_i1(x), ALL),
 ):
     _words = frozenset({"saturates"} if _row[0] in ("erf", "erfc") else ())
@@ -363,6 +375,8 @@ def _(g, out, input, eps):
     free = eps is None or eps < 0
     low = 0.0 if free else eps
     outside = F.logical_or(F.lt(input, low), F.gt(input, 1 - low))
+    if STATE.grad:  # the formula that PyTorch can differentiate again
+        outside = F.logical_or(outside, F.isnan(input))
     return F.where(outside, math.nan if free else 0.0, g / (input * (1 - input)))
 
 

@@ -44,8 +44,17 @@ def _running(ufunc):
     return kernel
 
 
+def _sums(x, dim, dtype):
+    """Running sums that begin at 0: no zero among them has a sign."""
+    out = _running(np.add)(x, dim, dtype)
+    first = out[(slice(None),) * dim + (slice(1),)] if x.ndim else out
+    if x.ndim and not first.all() and np.signbit(first[first == 0]).any():
+        out += 0
+    return out
+
+
 @opaque(
-    _running(np.add),
+    _sums,
     numpy=lambda input, dim, dtype: (
         "np.cumsum(input, dim)"
         if input.shape and dtype is None and input.dtype.kind == "f"
@@ -184,6 +193,14 @@ def _float_shape(input, dim):
     return input.shape, input.dtype
 
 
+def _share_of_sums(move, input, dim):
+    """PyTorch's formula in forward mode, with what it adds to the sums."""
+    if not input.shape:
+        return move
+    sizes = F.exp(F.sub(input, F.amax(input, (dim,), True)))
+    return F.div(F.cumsum(F.mul(sizes, move), dim), F.add(F.cumsum(sizes, dim), 1e-13))
+
+
 @opaque(
     lambda x, dim: np.logaddexp.accumulate(x, axis=dim) if x.ndim else x.copy(),
     shape=_float_shape,
@@ -191,6 +208,7 @@ def _float_shape(input, dim):
     properties=frozenset({"saturates"}),
     phrase="upstream times the share of each element in the sums it is in",
     saves="operands, results",
+    forward=lambda moves, out, input, dim: _share_of_sums(moves[0], input, dim),
 )
 def logcumsumexp(input: Tensor, dim: Dim):
     """Logarithms of the running sums of exponentials along `dim`, without overflow."""

@@ -77,6 +77,9 @@ VECTORS = [
     phrase="upstream times x / norm for the Euclidean norm, sign(x) * (|x| / norm)**(p - 1) else",
     saves="operands, results",
     lacks="ints bool: linalg.vector_norm: dtype should be floating point or complex, but got {0}",
+    forward=lambda moves, out, x, ord, dim, keepdim, dtype: _norm_forward(
+        moves[0], out, x, ord, dim, keepdim, dtype
+    ),
 )
 def vector_norm(
     x: Tensor,
@@ -101,6 +104,16 @@ def _(g, out, x, ord, dim, keepdim, dtype):
         return (None,)
     full = x if dtype is None else cast(x, dtype)
     return (norm_slope(restored(g, x, dim), restored(out, x, dim), full, float(ord), dim),)
+
+
+def _norm_forward(move, out, x, ord, dim, keepdim, dtype):
+    """The slopes times the change, summed: what is left out of a slope is nan in no product."""
+    if ord == 0:
+        return None
+    full, move = (v if dtype is None else cast(v, dtype) for v in (x, move))
+    norm = restored(out, x, dim)
+    slope = norm_slope(F.ones_like(norm), norm, full, float(ord), dim)
+    return F.sum(F.mul(slope, move), dim, keepdim)
 
 
 @composite(

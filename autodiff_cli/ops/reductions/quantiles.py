@@ -11,7 +11,7 @@ from ...graph.op import cast, known, number, value_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, t
 from ...graph.shapes import reduced_shape
-from ..kernels.rules import picked, refuse_bools, require_float, shared_by_equal
+from ..kernels.rules import picked, read_evenly, refuse_bools, require_float, shared_by_equal
 
 # -- order statistics ------------------------------------------------------------------------------
 
@@ -55,6 +55,7 @@ def _declare_median(name, skip_nan, text):
         key=name,
         grad_fn=f"{kind}Backward0",
         vjp=shared_by_equal,
+        forward=read_evenly,
         properties=frozenset({"selects"}),
         lacks="median_cpu bool",
         samples=[S(t(5)), S(t(2, 2)), S(t()), S(EQUAL, order=0, because="the slope jumps at ties")],

@@ -29,6 +29,7 @@ from ..kernels.pytorch_sum_order import noted, small_sum
 from ..kernels.rules import (
     as_float,
     picked,
+    read_evenly,
     recorded_as_float,
     require_float,
     restored,
@@ -271,6 +272,7 @@ def _declare_extreme(name, extreme, place, pairwise, superlative, comparative):
         samples=FULL,
         errors=EMPTY[:1],
         vjp=shared_by_equal,
+        forward=read_evenly,
         kink=lambda input: _lead(input, extreme_of, ()),
         properties=frozenset({"selects"}),
     )
