@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index as index_of_axis
 
 from ...autograd import calls
 from ...autograd.literals import array_of, has_tensor
@@ -20,6 +21,7 @@ from ..values.factories import make_tensor
 from ..values.functions import call_value
 from ..values.numpy_numbers import to_python
 from ..values.operations import truth
+from ..values.subscripts import read_index
 from ..values.values import Builtin
 
 _LIMITS = ("eps", "max", "min", "tiny", "smallest_normal", "resolution", "bits")
@@ -112,7 +114,39 @@ def _squeeze(a: Any, axis: Any = None) -> Any:
     return attribute(_array(a, copy=False), "squeeze").function(axis)
 
 
+def _flip(m: Any, axis: Any = None) -> Any:
+    """The same memory, read from its end."""
+    if STATE.python and type(m) is Tensor:
+        return computed("flip")(m, axis)
+    array = _array(m, copy=False)
+    rank = len(array.shape)
+    axes = range(rank) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    turned = [index_of_axis(at, rank) for at in axes]
+    return read_index(
+        array, tuple(slice(None, None, -1 if i in turned else 1) for i in range(rank))
+    )
+
+
+def _rot90(m: Any, k: Any = 1, axes: Any = (0, 1)) -> Any:
+    if k % 2 == 0:
+        return _flip(m, tuple(axes) if k % 4 else ())
+    first, second = axes
+    found = _flip(m, second if k % 4 == 1 else first)
+    return attribute(found, "swapaxes").function(first, second)
+
+
+def _diag(v: Any, k: Any = 0) -> Any:
+    if type(v) is Array and len(v.shape) == 2:
+        return attribute(v, "diagonal").function(k)
+    return computed("diag")(v, k)
+
+
 _FUNCTIONS: dict[str, Any] = {
+    "flip": _flip,
+    "fliplr": lambda m: _flip(m, 1),
+    "flipud": lambda m: _flip(m, 0),
+    "rot90": _rot90,
+    "diag": _diag,
     "array": _array,
     "transpose": _transpose,
     "squeeze": _squeeze,

@@ -85,6 +85,8 @@ def get_attribute(value: Any, name: str) -> Any:
             return getter(value)
         if isinstance(value, MethodType):
             return get_attribute(value.__func__, name)
+        if type(value).__module__ in ("builtins", "collections") and hasattr(type(value), name):
+            raise fault("E203 attribute-not-here", kind_of(value), name=name)
         close = suggest(name, list(table))
         help = f"it has: {', '.join(sorted(table)[:12])}"
         if name == "backward" and isinstance(value, int | float):

@@ -21,7 +21,7 @@ from ...errors import fail, fault
 from ...graph.dtypes import DTYPES
 from ...graph.op import constant, value_of
 from ...graph.params import to_dtype, to_size
-from ...graph.registry import F
+from ...graph.registry import F, overloads
 from ...graph.sizes import check_size
 from ...graph.state import STATE, taken_out
 from ...graph.symbolic_numbers import RecordingAborted
@@ -102,6 +102,13 @@ def _fill(array: Array, value: Any) -> None:
     array.overwrite(F.full(array.shape, value, dtype=array.dtype))
 
 
+def _astype(array: Array, dtype: Any, *, copy: Any = True, **options: Any) -> Tensor:
+    kind = dtype_of(dtype)
+    if kind == array.dtype and copy is False:
+        return array
+    return Tensor(F.copied(F.to_dtype(array.node, kind)))
+
+
 def _resize(array: Array, *size: Any, refcheck: Any = True) -> None:
     from_above("runtime.attributes.METHODS")["resize_"](array, *size)
 
@@ -110,9 +117,9 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "reshape": _reshape,
     "resize": _resize,
     "transpose": _transpose,
-    "astype": lambda array, dtype, **options: Tensor(
-        F.copied(F.to_dtype(array.node, dtype_of(dtype)))
-    ),
+    "astype": _astype,
+    "diagonal": lambda array, *args: calls.call("diagonal", (array, *args), {}),
+    "view": lambda array: calls.call("view", (array, array.shape), {}),
     "sort": _sort,
     "fill": _fill,
     "ravel": lambda array: _reshape(array, -1),
@@ -139,15 +146,11 @@ def attribute(array: Array, name: str) -> Any:
         return Builtin(name, partial(computed(f"ndarray.{name}"), array))
     if name in _ATTRIBUTES:
         return None
-    raise fail(
-        "E207",
-        f"a NumPy array has no attribute `{name}` here",
-        label="no such attribute",
-        help=f"make a tensor first: `torch.from_numpy(...).{name}`",
-        notes=(f"PyTorch: 'numpy.ndarray' object has no attribute '{name}'",)
-        if not hasattr(np.ndarray, name)
-        else (),
-    )
+    if not hasattr(np.ndarray, name):
+        raise fault("E207 array-no-attribute", name=name)
+    if name in from_above("runtime.attributes.METHODS") or overloads(name):
+        raise fault("E203 array-attribute-of-tensors", name=name)
+    raise fault("E203 array-attribute-not-here", name=name)
 
 
 def result(value: Any) -> Any:

@@ -295,7 +295,9 @@ def _complaint(
     name: str, error: Exception, given: list[Any], function: Callable[..., Any]
 ) -> AutodiffError:
     if isinstance(error, TypeError):  # not with the name of a function of ours
-        error.args = (re.sub(rf"^(?!(\w+\.)?{name}\b)[\w.<>]+\(\)", f"{name}()", str(error)),)
+        ours = re.match(r"(?:\w+\.)?([\w<>]+)\(\)", str(error))
+        if ours and ours[1] != name:
+            error.args = (f"{name}{str(error)[ours.end() - 2 :]}",)
     code, help = next(found for kind, found in _COMPLAINTS.items() if isinstance(error, kind))
     help = help.format(name)
     facts: dict[str, Any] = {}
