@@ -114,20 +114,15 @@ def _squeeze(a: Any, axis: Any = None) -> Any:
     return attribute(_array(a, copy=False), "squeeze").function(axis)
 
 
-def _flip(m: Any, axis: Any = None) -> Any:
-    """The same memory, read from its end."""
-    if STATE.python and type(m) is Tensor:
-        return computed("flip")(m, axis)
-    array = _array(m, copy=False)
-    rank = len(array.shape)
+def _flip(m: Array, axis: Any = None) -> Any:
+    rank = len(m.shape)
     axes = range(rank) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     turned = [index_of_axis(at, rank) for at in axes]
-    return read_index(
-        array, tuple(slice(None, None, -1 if i in turned else 1) for i in range(rank))
-    )
+    steps = (-1 if i in turned else 1 for i in range(rank))
+    return read_index(m, tuple(slice(None, None, step) for step in steps))
 
 
-def _rot90(m: Any, k: Any = 1, axes: Any = (0, 1)) -> Any:
+def _rot90(m: Array, k: Any = 1, axes: Any = (0, 1)) -> Any:
     if k % 2 == 0:
         return _flip(m, tuple(axes) if k % 4 else ())
     first, second = axes
@@ -135,18 +130,37 @@ def _rot90(m: Any, k: Any = 1, axes: Any = (0, 1)) -> Any:
     return attribute(found, "swapaxes").function(first, second)
 
 
-def _diag(v: Any, k: Any = 0) -> Any:
-    if type(v) is Array and len(v.shape) == 2:
+def _diag(v: Array, k: Any = 0) -> Any:
+    if len(v.shape) == 2:
         return attribute(v, "diagonal").function(k)
     return computed("diag")(v, k)
 
 
-_FUNCTIONS: dict[str, Any] = {
+# What looks at the memory of arrays.
+_VIEWS: dict[str, Callable[..., Any]] = {
     "flip": _flip,
     "fliplr": lambda m: _flip(m, 1),
     "flipud": lambda m: _flip(m, 0),
     "rot90": _rot90,
     "diag": _diag,
+}
+
+
+def _of_anything(name: str) -> Callable[..., Any]:
+    """One of these functions; of what is no array, what NumPy computes."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if args and type(args[0]) is Array:
+            return _VIEWS[name](*args, **kwargs)
+        from .names import numpy_function
+
+        return numpy_function(name, [])(*args, **kwargs)
+
+    return run
+
+
+_FUNCTIONS: dict[str, Any] = {
+    **{name: _of_anything(name) for name in _VIEWS},
     "array": _array,
     "transpose": _transpose,
     "squeeze": _squeeze,

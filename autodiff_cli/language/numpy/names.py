@@ -54,7 +54,8 @@ _COMPUTED = """
     concatenate concat stack vstack hstack dstack column_stack triu tril unique percentile quantile
     histogram searchsorted digitize polyfit polyval interp corrcoef cov bincount array_equal isclose
     nan_to_num nonzero argwhere flatnonzero copy append delete insert isin roll convolve gradient
-    cross take where shape size ndim pad tile repeat outer kron dot matmul inner meshgrid
+    cross take where flip fliplr flipud rot90 shape size ndim
+    pad tile repeat outer kron dot matmul inner diag meshgrid
     zeros ones full empty eye identity tri linspace logspace geomspace
     zeros_like ones_like full_like empty_like
     linalg.norm linalg.inv linalg.det linalg.solve linalg.eigh linalg.eigvalsh linalg.svd linalg.qr
