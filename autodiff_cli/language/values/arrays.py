@@ -146,11 +146,12 @@ def attribute(array: Array, name: str) -> Any:
         return Builtin(name, partial(computed(f"ndarray.{name}"), array))
     if name in _ATTRIBUTES:
         return None
-    if not hasattr(np.ndarray, name):
-        raise fault("E207 array-no-attribute", name=name)
-    if name in from_above("runtime.attributes.METHODS") or overloads(name):
-        raise fault("E203 array-attribute-of-tensors", name=name)
-    raise fault("E203 array-attribute-not-here", name=name)
+    of_tensors = name in from_above("runtime.attributes.METHODS") or overloads(name)
+    tensor = f"make a tensor first: `torch.from_numpy(...).{name}`"
+    help = tensor if of_tensors else "leave it out, or compute it with tensors"
+    if hasattr(np.ndarray, name):
+        raise fault("E203 array-attribute-not-here", help, name=name)
+    raise fault("E207 array-attribute-not-here", help, name=name)
 
 
 def result(value: Any) -> Any:
