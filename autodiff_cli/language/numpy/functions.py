@@ -136,8 +136,8 @@ def _diag(v: Array, k: Any = 0) -> Any:
     return computed("diag")(v, k)
 
 
-# What looks at the memory of arrays.
-_VIEWS: dict[str, Callable[..., Any]] = {
+# What looks at the memory of arrays; of all else NumPy computes it.
+VIEWS: dict[str, Callable[..., Any]] = {
     "flip": _flip,
     "fliplr": lambda m: _flip(m, 1),
     "flipud": lambda m: _flip(m, 0),
@@ -146,21 +146,7 @@ _VIEWS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _of_anything(name: str) -> Callable[..., Any]:
-    """One of these functions; of what is no array, what NumPy computes."""
-
-    def run(*args: Any, **kwargs: Any) -> Any:
-        if args and type(args[0]) is Array:
-            return _VIEWS[name](*args, **kwargs)
-        from .names import numpy_function
-
-        return numpy_function(name, [])(*args, **kwargs)
-
-    return run
-
-
 _FUNCTIONS: dict[str, Any] = {
-    **{name: _of_anything(name) for name in _VIEWS},
     "array": _array,
     "transpose": _transpose,
     "squeeze": _squeeze,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...autograd import calls
-from ...autograd.tensor import Tensor
+from ...autograd.tensor import Array, Tensor
 from ...errors import AutodiffError, fault
 from ...graph.dtypes import BOOL, FLOAT64
 from ...graph.registry import overloads
@@ -132,14 +132,17 @@ def _is_data(value: Any) -> bool:
 def numpy_function(name: str, ops: list[Any]) -> Callable[..., Any]:
     """An op under NumPy's name. In a Python snippet it takes numbers and lists too, computes in
     float64, and what it makes of them and of NumPy arrays is an array or a number again."""
-    from .functions import NUMPY_FUNCTIONS
+    from .functions import NUMPY_FUNCTIONS, VIEWS
 
     array = NUMPY_FUNCTIONS["array"].function
+    view = VIEWS.get(name)
     own: Any = computed(name) if STATE.python else None
 
     def run(*args: Any, **kwargs: Any) -> Any:
         if not STATE.python:
             return calls.call_ops(ops, name, args, kwargs)
+        if view is not None and args and type(args[0]) is Array:
+            return view(*args, **kwargs)
         tensors = [a for a in args if type(a) is Tensor]
         if name == "reshape" and tensors and not (args[0].requires_grad or args[0].dtype == BOOL):
             return calls.call_ops(ops, name, args, kwargs)  # the memory is the tensor's
