@@ -157,7 +157,7 @@ def _cov_weights(x, fweights, aweights):
     for name, weights in (("fweights", fweights), ("aweights", aweights)):
         if weights is not None and weights.shape != (n,):
             raise fault("E308 cov-shape-observations", name, weights, n)
-        if weights is not None and known(weights) and (value_of(weights) < 0).any():
+        if weights is not None and known(weights) and not (value_of(weights) >= 0).all():
             raise fail("E504", f"`cov`: {name} cannot be negative", help="weights are 0 or larger")
     if fweights is not None and is_float(fweights.dtype):
         raise fault("E307 cov-fweights-count-observations", fweights)
@@ -175,7 +175,11 @@ def _cov_weights(x, fweights, aweights):
         S(t(2, 3), correction=0, aweights=t(3, low=0.5, grad=False)),
         S(t(2, 3), fweights=ints(3, low=1)),
     ],
-    errors=[Bad("E308", t(2, 2, 2)), Bad("E504", t(2), fweights=ints(values=[1, -1]))],
+    errors=[
+        Bad("E308", t(2, 2, 2)),
+        Bad("E504", t(2), fweights=ints(values=[1, -1])),
+        Bad("E504", t(2), fweights=ints(values=[0, 0])),
+    ],
 )
 def cov(
     input: Tensor,
@@ -189,6 +193,8 @@ def cov(
         raise fault("E308 cov-takes-most-dims", input)
     x = F.reshape(input, (1, -1)) if input.ndim < 2 else input
     weights = _cov_weights(x, fweights, aweights)
+    if weights is not None and known(weights) and not value_of(weights).sum():
+        raise fault("E504 cov-weights-sum-zero")
     total = number(float(x.shape[1])) if weights is None else F.sum(weights)
     weighted = x if weights is None else F.mul(x, weights)
     centered = F.sub(x, F.div(F.sum(weighted, (1,), True), total))
