@@ -162,6 +162,8 @@ def set_item(target: Any, key: Any, value: Any) -> None:
 
         array = type(target) is Array
         if array:
+            if isinstance(value, Tensor):  # NumPy casts whatever it is
+                value = calls.call("to", (value, target.dtype), {})
             target, key = forwards(target, key)
         write_index(target, index_parts(key, array), value)
     elif isinstance(target, list | deque) and not isinstance(target, Instance):
