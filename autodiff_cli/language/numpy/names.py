@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ...autograd import calls
 from ...autograd.tensor import Array, Tensor
 from ...errors import AutodiffError, fault
@@ -14,7 +16,7 @@ from ...graph.registry import overloads
 from ...graph.state import STATE
 from ..python.builtins import TYPES
 from ..values.arrays import FUNCTIONS as ARRAY_FUNCTIONS
-from ..values.arrays import computed
+from ..values.arrays import as_numpy, computed
 from ..values.arrays import result as as_result
 from ..values.providers import Names
 from ..values.values import Builtin, Namespace
@@ -157,7 +159,8 @@ def numpy_function(name: str, ops: list[Any]) -> Callable[..., Any]:
         if given and isinstance(given[0], int):
             given[0] = array(given[0])
         try:
-            result = calls.call_ops(ops, name, tuple(given), kwargs)
+            with as_numpy(getattr(np, name), *args, **kwargs):
+                result = calls.call_ops(ops, name, tuple(given), kwargs)
         except AutodiffError as error:
             if error.code != "E307":
                 raise

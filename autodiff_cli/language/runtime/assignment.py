@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable
+from functools import partial
+from operator import setitem
 from typing import Any
 
 from ...autograd import calls
+from ...autograd.indexing import write_index
 from ...autograd.tensor import Array, Tensor
 from ...errors import AutodiffError, fail, fault
 from ...graph.op import LEAF
@@ -14,6 +17,7 @@ from ...graph.state import STATE
 from ..errors.operand_labels import placed, placed_operator, with_subject
 from ..syntax import tree as syntax
 from ..syntax.literals.numbers import find_ragged
+from ..values.arrays import as_numpy, computed, in_place
 from ..values.dialect import kind_of
 from ..values.factories import is_literal_value, leaf_of_literal
 from ..values.formatting import text
@@ -150,22 +154,15 @@ def _subscript_target(tree: syntax.Subscript, context: Context) -> Store:
 def set_item(target: Any, key: Any, value: Any) -> None:
     """`target[key] = value`."""
     if isinstance(target, Tensor):
+        if type(target) is Array:
+            with as_numpy(lambda array, *given: setitem(array.copy(), *given), target, key, value):
+                _write_array(target, key, value)
+            return
         if isinstance(value, list | tuple) and not STATE.python:
             value = Tensor(calls.node_of_list(list(value)))
-        elif isinstance(value, list | tuple) and type(target) is Array:
-            from ..values.arrays import computed
-
-            value = computed("array")(value)
         if not isinstance(value, Tensor | bool | int | float):
             raise fault("E208 cannot-written-into-tensor", kind_of(value))
-        from ...autograd.indexing import write_index
-
-        array = type(target) is Array
-        if array:
-            if isinstance(value, Tensor):  # NumPy casts whatever it is
-                value = calls.call("to", (value, target.dtype), {})
-            target, key = forwards(target, key)
-        write_index(target, index_parts(key, array), value)
+        write_index(target, index_parts(key, False), value)
     elif isinstance(target, list | deque) and not isinstance(target, Instance):
         if isinstance(key, slice) and type(target) is list:
             part, items = plain_key(key), items_of(value)
@@ -187,6 +184,18 @@ def set_item(target: Any, key: Any, value: Any) -> None:
         if setter is None:
             raise fault("E208 does-not-take-assignments", kind_of(target))
         setter(target, key, value)
+
+
+def _write_array(array: Tensor, key: Any, value: Any) -> None:
+    """`array[key] = value`, cast whatever it is."""
+    if isinstance(value, list | tuple):
+        value = computed("array")(value)
+    if isinstance(value, Tensor):
+        value = calls.call("to", (value, array.dtype), {})
+    elif not isinstance(value, bool | int | float):
+        raise fault("E208 cannot-written-into-tensor", kind_of(value))
+    target, key = forwards(array, key)
+    write_index(target, index_parts(key, True), value)
 
 
 _ATOMS = frozenset({syntax.Constant, syntax.NumList, syntax.Name})
@@ -345,9 +354,13 @@ def augmented(symbol: str, current: Any, operand: Any) -> Any:
         if not literal:
             current.check_writable()
             result = binary(symbol, current, operand)
-            if type(current) is Array and not current.shape:  # a number of NumPy's
+            if type(current) is not Array:
+                _check_in_place(symbol, current, result)
+            elif not current.shape:  # a number of NumPy's
                 return result
-            _check_in_place(symbol, current, result)
+            else:
+                with as_numpy(partial(in_place, symbol), current, operand):
+                    _check_in_place(symbol, current, result)
             current.write(result.node, result.node)
             return current
     if isinstance(current, list | deque) and symbol == "+":

@@ -6,8 +6,8 @@ An array is never differentiated; what is made of arrays and numbers alone is an
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from operator import attrgetter
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 from ...autograd import calls
 from ...autograd.handles import wrap_view
 from ...autograd.tensor import Array, Tensor, as_array
-from ...errors import fail, fault
+from ...errors import AutodiffError, fail, fault
 from ...graph.dtypes import DTYPES
 from ...graph.op import constant, value_of
 from ...graph.params import to_dtype, to_size
@@ -25,7 +25,7 @@ from ...graph.registry import F, overloads
 from ...graph.sizes import check_size
 from ...graph.state import STATE, taken_out
 from ...graph.symbolic_numbers import RecordingAborted
-from .functions import guarded
+from .functions import guarded, known_kind
 from .numpy_numbers import NumpyInteger, of_numpy, to_numpy
 from .providers import from_above
 from .values import Builtin, TypeName
@@ -74,6 +74,20 @@ _COMPUTED = """
     take trace dot conj copy clip searchsorted flatten tolist item
 """
 COMPUTED_METHODS = frozenset(_COMPUTED.split())
+
+
+@contextmanager
+def as_numpy(function: Callable[..., Any], *operands: Any, **named: Any) -> Iterator[None]:
+    """What fails with arrays here is for who catches it what NumPy's function of them raises."""
+    try:
+        yield
+    except AutodiffError as error:
+        if error.code[1] in "23":
+            try:
+                function(*map(plain, operands), **{k: plain(v) for k, v in named.items()})
+            except Exception as own:
+                error.amend(raises=known_kind(own)).told((str(own),))
+        raise
 
 
 def _reshape(array: Array, *shape: Any, order: Any = "C") -> Any:
@@ -141,7 +155,12 @@ def attribute(array: Array, name: str) -> Any:
         return as_array(_transpose(array))
     method = _METHODS.get(name)
     if method is not None:
-        return Builtin(name, lambda *args, **kwargs: result(method(array, *args, **kwargs)))
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            with as_numpy(getattr(np.ndarray, name), array, *args, **kwargs):
+                return result(method(array, *args, **kwargs))
+
+        return Builtin(name, run)
     if name in COMPUTED_METHODS:
         return Builtin(name, partial(computed(f"ndarray.{name}"), array))
     if name in _ATTRIBUTES:
@@ -281,6 +300,11 @@ _OPERATORS = {
     "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal", "~": "invert",
     "neg": "negative", "pos": "positive", "abs": "absolute",
 }  # fmt: skip
+
+
+def in_place(symbol: str, array: np.ndarray, operand: Any) -> None:
+    """`array op= operand` of NumPy, on a copy."""
+    getattr(np, _OPERATORS[symbol])(array, operand, out=array.copy())
 
 
 def operate(symbol: str, *operands: Any) -> Any:

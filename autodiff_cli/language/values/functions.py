@@ -291,6 +291,11 @@ def _from_below(error: Exception) -> bool:
 _KNOWN = ("builtins", "numpy.exceptions", "numpy.linalg")  # whose exceptions programs may name
 
 
+def known_kind(error: Exception) -> str:
+    """The class of an exception, or the first above it that programs know."""
+    return next(k.__name__ for k in type(error).__mro__ if k.__module__ in _KNOWN)
+
+
 def _complaint(
     name: str, error: Exception, given: list[Any], function: Callable[..., Any]
 ) -> AutodiffError:
@@ -331,7 +336,7 @@ def _complaint(
         words = words.replace("positional argument", "argument") or type(error).__name__
         own = isinstance(error, TypeError)
         words = f" {words.removeprefix(f'{name} ')}" if own else f": {words}"
-    kind = next(k.__name__ for k in type(error).__mro__ if k.__module__ in _KNOWN)
+    kind = known_kind(error)
     if kind == "AttributeError":  # of another value
         kind = ""
     failure = fail(code, f"`{name}`{words}", help=help, raises=kind)

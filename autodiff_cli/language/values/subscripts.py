@@ -54,18 +54,19 @@ def index(value: Any, key: Any) -> Any:
 
 def read_index(tensor: Tensor, key: Any) -> Any:
     """`tensor[key]`: a view for ints and slices, a copy for masks and index tensors."""
-    array = type(tensor) is Array
-    if array:
-        tensor, key = forwards(tensor, key)
+    if type(tensor) is not Array:
+        return _read(tensor, key, False)
+    from .arrays import as_numpy, result
+
+    with as_numpy(operator.getitem, tensor, key):
+        return result(_read(*forwards(tensor, key), True))
+
+
+def _read(tensor: Tensor, key: Any, array: bool) -> Any:
     parts = index_parts(key, array)
     single = len(parts) == 1 and not isinstance(key, tuple)  # one slice of everything is a view
     items = parts[0] if single else parts
-    found = calls.call_ops([F.getitem], "getitem", (tensor, items), {})
-    if array:
-        from .arrays import result
-
-        return result(found)
-    return found
+    return calls.call_ops([F.getitem], "getitem", (tensor, items), {})
 
 
 def forwards(array: Tensor, key: Any) -> tuple[Tensor, Any]:
