@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable
 from functools import partial
-from operator import setitem
 from typing import Any
 
 from ...autograd import calls
@@ -17,14 +16,13 @@ from ...graph.state import STATE
 from ..errors.operand_labels import placed, placed_operator, with_subject
 from ..syntax import tree as syntax
 from ..syntax.literals.numbers import find_ragged
-from ..values.arrays import as_numpy, computed, in_place
 from ..values.dialect import kind_of
 from ..values.factories import is_literal_value, leaf_of_literal
 from ..values.formatting import text
 from ..values.functions import guarded
 from ..values.operations import binary, instance_binary, items_of, mixed, pairs_of
 from ..values.python_operators import MAX_ITEMS, bound_length, python_in_place
-from ..values.subscripts import dict_key, forwards, index, index_parts, plain_key
+from ..values.subscripts import dict_key, index, index_parts, plain_key
 from ..values.values import Instance, Scope, has
 from .attributes import get_attribute, set_attribute
 from .expressions import Context, Run, compile_expression
@@ -155,8 +153,9 @@ def set_item(target: Any, key: Any, value: Any) -> None:
     """`target[key] = value`."""
     if isinstance(target, Tensor):
         if type(target) is Array:
-            with as_numpy(lambda array, *given: setitem(array.copy(), *given), target, key, value):
-                _write_array(target, key, value)
+            from ..values.arrays import write_item
+
+            write_item(target, key, value)
             return
         if isinstance(value, list | tuple) and not STATE.python:
             value = Tensor(calls.node_of_list(list(value)))
@@ -184,18 +183,6 @@ def set_item(target: Any, key: Any, value: Any) -> None:
         if setter is None:
             raise fault("E208 does-not-take-assignments", kind_of(target))
         setter(target, key, value)
-
-
-def _write_array(array: Tensor, key: Any, value: Any) -> None:
-    """`array[key] = value`, cast whatever it is."""
-    if isinstance(value, list | tuple):
-        value = computed("array")(value)
-    if isinstance(value, Tensor):
-        value = calls.call("to", (value, array.dtype), {})
-    elif not isinstance(value, bool | int | float):
-        raise fault("E208 cannot-written-into-tensor", kind_of(value))
-    target, key = forwards(array, key)
-    write_index(target, index_parts(key, True), value)
 
 
 _ATOMS = frozenset({syntax.Constant, syntax.NumList, syntax.Name})
@@ -359,6 +346,8 @@ def augmented(symbol: str, current: Any, operand: Any) -> Any:
             elif not current.shape:  # a number of NumPy's
                 return result
             else:
+                from ..values.arrays import as_numpy, in_place
+
                 with as_numpy(partial(in_place, symbol), current, operand):
                     _check_in_place(symbol, current, result)
             current.write(result.node, result.node)

@@ -9,13 +9,14 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, partial
-from operator import attrgetter
+from operator import attrgetter, setitem
 from typing import Any
 
 import numpy as np
 
 from ...autograd import calls
 from ...autograd.handles import wrap_view
+from ...autograd.indexing import write_index
 from ...autograd.tensor import Array, Tensor, as_array
 from ...errors import AutodiffError, fail, fault
 from ...graph.dtypes import DTYPES
@@ -25,9 +26,11 @@ from ...graph.registry import F, overloads
 from ...graph.sizes import check_size
 from ...graph.state import STATE, taken_out
 from ...graph.symbolic_numbers import RecordingAborted
+from .dialect import kind_of
 from .functions import guarded, known_kind
 from .numpy_numbers import NumpyInteger, of_numpy, to_numpy
 from .providers import from_above
+from .subscripts import forwards, index_parts
 from .values import Builtin, TypeName
 
 
@@ -300,6 +303,19 @@ _OPERATORS = {
     "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal", "~": "invert",
     "neg": "negative", "pos": "positive", "abs": "absolute",
 }  # fmt: skip
+
+
+def write_item(array: Array, key: Any, value: Any) -> None:
+    """`array[key] = value`, cast whatever it is."""
+    with as_numpy(lambda copied, *given: setitem(copied.copy(), *given), array, key, value):
+        if isinstance(value, list | tuple):
+            value = computed("array")(value)
+        if isinstance(value, Tensor):
+            value = calls.call("to", (value, array.dtype), {})
+        elif not isinstance(value, bool | int | float):
+            raise fault("E208 cannot-written-into-tensor", kind_of(value))
+        target, key = forwards(array, key)
+        write_index(target, index_parts(key, True), value)
 
 
 def in_place(symbol: str, array: np.ndarray, operand: Any) -> None:
