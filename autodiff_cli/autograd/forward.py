@@ -85,6 +85,8 @@ class Linearized:
         if self.everywhere and op.forward is not None:
             operands = [node.args[at] for at in op.tensor_params]
             moves = [memo.get(x) if type(x) is Node else None for x in operands]
+            if all(move is None for move in moves):
+                return None
             args = tuple(self._operand(arg, memo) for arg in node.args)
             out = node if self.fixed is None else self.fixed(node)
             return self._beside_zeros(node, op.forward(moves, out, *args), memo)
