@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,18 +21,15 @@ from .functional import tensors_in
 Call = Callable[[list[Any], dict[str, Any]], Any]
 
 
-class Tolerance:
+class Tolerance(NamedTuple):
     """How far apart two derivatives may be, and two runs of one `backward` (`nondet`); `eps` is the
     step of the differences. `undefined`: whether gradients that are not there are tried."""
 
-    __slots__ = ("atol", "eps", "nondet", "rtol", "undefined")
-
-    def __init__(self, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3):
-        self.eps = eps
-        self.atol = atol
-        self.rtol = rtol
-        self.nondet = 0.0
-        self.undefined = True
+    eps: float
+    atol: float
+    rtol: float
+    nondet: float
+    undefined: bool
 
 
 def gradcheck(

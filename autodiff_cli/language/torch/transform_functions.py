@@ -281,14 +281,14 @@ def _tolerance(
         if option not in _IGNORED.split():
             takes = ("eps", "atol", "rtol", "raise_exception")
             raise fault("E205 unknown-keyword", name, unknown_keyword(option, takes))
+    nondet, undefined = options.get("nondet_tol", 0.0), options.get("check_undefined_grad", True)
     try:
-        found = gradcheck.Tolerance(to_float(eps), to_float(atol), to_float(rtol))
+        step, absolute, relative, apart = map(to_float, (eps, atol, rtol, nondet))
     except BindError as error:
         raise fault("E205 eps-atol-rtol", name=name, error=error) from None
+    found = gradcheck.Tolerance(step, absolute, relative, apart, truth(undefined))
     if not found.eps > 0:
         raise fault("E205 needs-positive-eps", name=name, found=found)
-    found.nondet = to_float(options.get("nondet_tol", 0.0))
-    found.undefined = truth(options.get("check_undefined_grad", True))
     return found
 
 
