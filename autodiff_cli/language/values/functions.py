@@ -288,12 +288,10 @@ def _from_below(error: Exception) -> bool:
     return module.startswith(_BELOW) and not module.endswith(".symbolic_numbers")
 
 
-_KNOWN = ("builtins", "numpy.exceptions", "numpy.linalg")  # whose exceptions programs may name
-
-
 def known_kind(error: Exception) -> str:
     """The class of an exception, or the first above it that programs know."""
-    return next(k.__name__ for k in type(error).__mro__ if k.__module__ in _KNOWN)
+    known = from_above("values.exceptions.EXCEPTIONS")
+    return next(k.__name__ for k in type(error).__mro__ if k.__name__ in known)
 
 
 def _complaint(
