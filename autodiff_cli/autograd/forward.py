@@ -20,7 +20,8 @@ from ..graph.registry import F
 from ..graph.state import STATE, grad_mode
 from ..graph.walk import SEQUENCE, walk
 from ..ops.kernels.rules import flat
-from .reverse import fitted, gradients, parents, ruled, slopes, zeros_like
+from .reverse import gradients
+from .rules import fitted, parents, ruled, slopes, zeros_like
 from .views import single
 
 Change = Any  # a node, None for no change, a tuple of those for a node with several results

@@ -10,7 +10,7 @@ from ..graph.op import LEAF, cast
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode
 from ..graph.strides import dense_strides, same_layout, strides_of
-from . import reverse
+from . import reverse, rules
 from .handles import view_steps, wrap_view
 from .storage import without_history
 from .tensor import AccumulateGrad, Tensor, new_leaf
@@ -29,7 +29,7 @@ def _seed(tensor: Tensor, gradient: Tensor | None, what: str, at: int) -> tuple[
     if gradient is None:
         if node.numel != 1:
             raise fault("E401 single-number", what, tuple(node.shape), node)
-        return node, reverse.ones_like(node)
+        return node, rules.ones_like(node)
     g = gradient.node
     if g.shape != node.shape:
         raise fault("E308 gradient-shape-2", g, node, at, list(g.shape), list(node.shape))

@@ -8,7 +8,7 @@ from ..graph.op import CAST, OUTPUT
 from ..graph.state import STATE
 from ..graph.walk import bodies, walk
 from .overwritten import declared
-from .reverse import parents, read_by
+from .rules import parents, read_by
 from .tensor import made_in_inference
 
 

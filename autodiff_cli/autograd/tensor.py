@@ -21,7 +21,7 @@ from ..graph.op import LEAF, OUTPUT, PLACEHOLDER, batched, cast, constant, known
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode, taken_out
 from ..graph.walk import walk
-from . import data_mutation, reverse
+from . import data_mutation, rules
 from .overwritten import recorded
 from .storage import Counter, Storage, mark_overwritten, renewed, revalued, without_history
 from .views import (
@@ -576,7 +576,7 @@ def lives(node: Node, counts: Callable[[Any], bool] = lambda opened: bool(opened
             or (n.op is LEAF and n.args[0] is not None)
             or (n.op.key == "level" and counts(n.args[1]))
         )
-        for n in walk([node], lambda n: reverse.parents(n) if n.requires_grad else ())
+        for n in walk([node], lambda n: rules.parents(n) if n.requires_grad else ())
     )
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..autograd.reverse import parents
+from ..autograd.rules import parents
 from ..errors import AutodiffError
 from ..graph.node import Node
 from ..graph.op import constant

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd import reverse
+from ..autograd import reverse, rules
 from ..engine.evaluate import evaluate
 from ..errors import AutodiffError
 from ..graph import op as ops
@@ -83,7 +83,7 @@ class Objective:
                 self.seeds, leaves, create_graph=create_graph, retain_graph=True
             )
         return [
-            reverse.zeros_like(leaf) if g is None else g
+            rules.zeros_like(leaf) if g is None else g
             for leaf, g in zip(leaves, found, strict=True)
         ]
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from shlex import quote
 from typing import Any
 
-from ..autograd.reverse import RuleError
+from ..autograd.rules import RuleError
 from ..crash import crashed
 from ..ended import explained
 from ..errors import AutodiffError, Diagnostic, fail, fault, reason_of

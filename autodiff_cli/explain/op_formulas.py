@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd.reverse import ruled
+from ..autograd.rules import ruled
 from ..engine import evaluate as _engine  # noqa: F401  # eager ops ask it for values
 from ..errors import AutodiffError
 from ..graph.kinds import Kind

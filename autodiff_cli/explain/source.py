@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..autograd.reverse import ones_like
+from ..autograd.rules import ones_like
 from ..autograd.tensor import Tensor
 from ..checks.watched import Watched
 from ..errors import AutodiffError, fault

@@ -32,7 +32,7 @@ class Declared:
         self.kernel: Callable[..., Any] | None = None
         self.shape_rule: Callable[..., Any] | None = None
         self.vjp_rule: Callable[..., Any] | None = None
-        self.places_read: dict[Any, tuple[int, ...]] = {}  # by such a rule (autograd/reverse.py)
+        self.places_read: dict[Any, tuple[int, ...]] = {}  # by such a rule (autograd/rules.py)
         self.body: Callable[..., Any] | None = None
         self.promote = Promote.SAME
         self.view = False

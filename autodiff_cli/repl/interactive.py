@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..autograd.reverse import history
+from ..autograd.rules import history
 from ..autograd.tensor import Tensor
 from ..engine.evaluate import evaluate
 from ..errors import fault

@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from ..autograd.reverse import ruled
+from ..autograd.rules import ruled
 from ..graph.node import Node
 from ..graph.op import Op, constant
 from .algebra import Algebra

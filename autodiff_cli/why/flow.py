@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..autograd.reverse import Pass, parents
+from ..autograd.reverse import Pass
+from ..autograd.rules import parents
 from ..engine.evaluate import evaluate
 from ..explain.record import recorded, untouched
 from ..graph.node import Node

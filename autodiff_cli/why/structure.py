@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd.reverse import ones_like
+from ..autograd.rules import ones_like
 from ..autograd.tensor import AccumulateGrad, Tensor
 from ..checks.watched import target_names
 from ..errors import AutodiffError

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..autograd.reverse import parents
+from ..autograd.rules import parents
 from ..graph.kinds import Kind
 from ..graph.node import Node
 from ..graph.op import LEAF, OUTPUT, value_of

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import autodiff_cli.engine.evaluate as engine
-from autodiff_cli.autograd import reverse
+from autodiff_cli.autograd import reverse, rules
 from autodiff_cli.engine.fused import tiles
 from autodiff_cli.engine.fused.tiles import Tiled
 from autodiff_cli.graph.node import Node
@@ -45,7 +45,7 @@ def targets_of(case: Case) -> list[Node]:
         level = [
             g
             for g in reverse.gradients(
-                [(total, reverse.ones_like(total))],
+                [(total, rules.ones_like(total))],
                 leaves,
                 create_graph=order < case.sample.order,
                 retain_graph=True,

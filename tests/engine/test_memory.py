@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import autodiff_cli.engine.evaluate as engine
-from autodiff_cli.autograd import reverse
+from autodiff_cli.autograd import reverse, rules
 from autodiff_cli.autograd.tensor import AccumulateGrad
 from autodiff_cli.engine import memory
 from autodiff_cli.engine.fused import tiles
@@ -123,7 +123,7 @@ def peak_over_outputs(program: Any, shapes: list[tuple[int, ...]]) -> tuple[int,
     try:
         loss = program(*leaves)
         grads = reverse.gradients(
-            [(loss, reverse.ones_like(loss))], leaves, create_graph=False, retain_graph=True
+            [(loss, rules.ones_like(loss))], leaves, create_graph=False, retain_graph=True
         )
         targets = [loss, *[g for g in grads if g is not None]]
         engine.evaluate(targets, last=True)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autodiff_cli.autograd import reverse
+from autodiff_cli.autograd import reverse, rules
 from autodiff_cli.autograd.tensor import AccumulateGrad
 from autodiff_cli.engine import evaluate as engine
 from autodiff_cli.engine.fused.tiles import Tiled
@@ -41,7 +41,7 @@ def forward(*targets: Node) -> list[Node]:
 
 def with_gradients(loss: Node, *leaves: Node) -> list[Node]:
     found = reverse.gradients(
-        [(loss, reverse.ones_like(loss))], list(leaves), create_graph=False, retain_graph=True
+        [(loss, rules.ones_like(loss))], list(leaves), create_graph=False, retain_graph=True
     )
     return [loss, *(g for g in found if g is not None)]
 

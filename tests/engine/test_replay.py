@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import autodiff_cli as ad
-from autodiff_cli.autograd import reverse
+from autodiff_cli.autograd import reverse, rules
 from autodiff_cli.autograd.tensor import AccumulateGrad
 from autodiff_cli.engine.evaluate import evaluate, plan
 from autodiff_cli.engine.plan.schedule import planned
@@ -24,7 +24,7 @@ def targets_of(case: Case, nodes: dict[str, Node]) -> list[Node]:
     results = [r for r in apply(case, nodes) if r.dtype.kind == "f"]
     graded = [r for r in results if r.requires_grad]
     leaves = [n for n in nodes.values() if n.requires_grad]
-    seeds = [(r, reverse.ones_like(r)) for r in graded]
+    seeds = [(r, rules.ones_like(r)) for r in graded]
     found = reverse.gradients(seeds, leaves, create_graph=False, retain_graph=True)
     return results + [g for g in found if g is not None]
 

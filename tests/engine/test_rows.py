@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autodiff_cli.autograd.reverse import gradients, ones_like
+from autodiff_cli.autograd.reverse import gradients
+from autodiff_cli.autograd.rules import ones_like
 from autodiff_cli.autograd.tensor import AccumulateGrad
 from autodiff_cli.engine.evaluate import evaluate
 from autodiff_cli.engine.rows.job import Job, combine, cut, pick

@@ -13,7 +13,7 @@ import pytest
 
 import autodiff_cli as ad
 import autodiff_cli.engine.evaluate as engine
-from autodiff_cli.autograd import reverse
+from autodiff_cli.autograd import reverse, rules
 from autodiff_cli.autograd.tensor import AccumulateGrad
 from autodiff_cli.engine import blas, threaded_kernels
 from autodiff_cli.engine.threads import WORKERS, Workers, available
@@ -63,7 +63,7 @@ def results(program: Callable[[Node, Node], Node], *arrays: np.ndarray) -> list[
     leaves = [leaf(array, AccumulateGrad()) for array in arrays]
     loss = program(*leaves)
     found = reverse.gradients(
-        [(loss, reverse.ones_like(loss))], leaves, create_graph=False, retain_graph=True
+        [(loss, rules.ones_like(loss))], leaves, create_graph=False, retain_graph=True
     )
     targets = [loss, *[g for g in found if g is not None]]
     engine.evaluate(targets)

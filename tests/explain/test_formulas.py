@@ -20,7 +20,7 @@ from zlib import crc32
 
 import numpy as np
 
-from autodiff_cli.autograd import reverse
+from autodiff_cli.autograd import reverse, rules
 from autodiff_cli.autograd.tensor import Tensor
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.explain.blackboard import Known, Line, derivation
@@ -87,7 +87,7 @@ def evaluated(shown: Expression, names: Mapping[str, Any]) -> np.ndarray:
 
 def gradient_of(total: Node, node: Node) -> np.ndarray | None:
     (found,) = reverse.gradients(
-        [(total, reverse.ones_like(total))], [node], create_graph=False, retain_graph=False
+        [(total, rules.ones_like(total))], [node], create_graph=False, retain_graph=False
     )
     return None if found is None else value_of(found)
 

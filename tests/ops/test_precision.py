@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from autodiff_cli.autograd import reverse
+from autodiff_cli.autograd import reverse, rules
 from autodiff_cli.engine.evaluate import evaluate
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.graph.registry import F
@@ -58,7 +58,7 @@ def outcome(case: Case, default: str) -> list[np.ndarray]:
         total = sum((F.sum(r) for r in results if r.requires_grad), start=F.zeros(()))
         found = (
             reverse.gradients(
-                [(total, reverse.ones_like(total))],
+                [(total, rules.ones_like(total))],
                 list(nodes.values()),
                 create_graph=False,
                 retain_graph=True,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autodiff_cli.autograd import reverse
+from autodiff_cli.autograd import reverse, rules
 from autodiff_cli.engine.evaluate import evaluate
 from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.op import constant, value_of
@@ -31,7 +31,7 @@ def gradients(values: list[Node], leaves: list[Node]) -> list[Node]:
         if node.requires_grad and node.dtype.kind == "f":
             factors = np.arange(node.numel).reshape(node.shape) % 3 - 1
             seed = F.sum(node * constant(factors.astype(node.dtype)))
-            seeds.append((seed, reverse.ones_like(seed)))
+            seeds.append((seed, rules.ones_like(seed)))
     wanted = [node for node in leaves if node.requires_grad]
     if not seeds:
         return []

@@ -22,7 +22,7 @@ from ...graph.registry import F
 from ...graph.sizes import check_size
 from ...graph.state import STATE, grad_mode
 from ...graph.walk import SEQUENCE, bodies, walk
-from ..reverse import fitted, ruled, slopes, zeros_like
+from ..rules import fitted, ruled, slopes, zeros_like
 from .factored_batches import scaled_rule
 
 

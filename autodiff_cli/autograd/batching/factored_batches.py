@@ -16,7 +16,7 @@ from ...graph.op import number
 from ...graph.registry import F
 from ...ops.kernels.matrices import transposed
 from ...transform.simplify import uniform
-from ..reverse import ones_like
+from ..rules import ones_like
 
 if TYPE_CHECKING:
     from .examples import Trace

@@ -15,7 +15,8 @@ from ...graph.registry import F
 from ...graph.state import grad_mode
 from ...graph.walk import walk
 from ..forward import Linearized
-from ..reverse import gradients, ones_like, parents
+from ..reverse import gradients
+from ..rules import ones_like, parents
 from ..storage import without_history
 from ..tensor import Tensor
 from ..transform_levels import Opened, deeper, forward_jacobian_of, jacobian_of, or_zeros

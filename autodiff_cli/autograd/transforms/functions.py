@@ -22,7 +22,8 @@ from ..data_mutation import remade
 from ..forward import Linearized, depends
 from ..gradients import grad
 from ..handles import wrap_nearest, wrap_view
-from ..reverse import gradients, zeros_like
+from ..reverse import gradients
+from ..rules import zeros_like
 from ..tensor import AccumulateGrad, Tensor
 from ..transform_levels import Opened, forward_jacobian_of, jacobian_of, repeated_zeros
 from ..trees import flatten, rebuilt, spec, spread, tree_map, tree_spec

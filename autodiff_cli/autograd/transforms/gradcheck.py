@@ -13,7 +13,8 @@ from ...graph.node import Node
 from ...graph.op import OUTPUT, constant, value_of
 from ...graph.state import STATE, grad_mode
 from ..printing import format_tensor
-from ..reverse import gradients, history, ruled, zeros_like
+from ..reverse import gradients
+from ..rules import history, ruled, zeros_like
 from ..tensor import Tensor
 from ..transform_levels import Opened, jacobian_of
 from .functional import tensors_in

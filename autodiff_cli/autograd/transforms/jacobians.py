@@ -15,7 +15,8 @@ from ...ops.kernels.matrices import transposed
 from ..batching.examples import Trace
 from ..batching.factored_batches import unit_vectors
 from ..forward import Linearized
-from ..reverse import gradients, history, ones_like, zeros_like
+from ..reverse import gradients
+from ..rules import history, ones_like, zeros_like
 from ..transform_levels import or_zeros, pulled
 
 # Elements of the largest intermediate result of directions followed together: as many as the

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...autograd import reverse
+from ...autograd import reverse, rules
 from ...autograd.forward import jvp
 from ...errors import fail, fault
 from ...graph.dtypes import DTYPES, INT64
@@ -66,7 +66,7 @@ class Blocks(NamedTuple):
 def _pulled(seeds: list[tuple[Node, Node]], chosen: Chosen) -> list[Node]:
     nodes = list(chosen.values())
     found = reverse.gradients(seeds, nodes, create_graph=False, retain_graph=True)
-    return [reverse.zeros_like(x) if g is None else g for g, x in zip(found, nodes, strict=True)]
+    return [rules.zeros_like(x) if g is None else g for g, x in zip(found, nodes, strict=True)]
 
 
 class ValueAndGrad(Kind):
@@ -75,7 +75,7 @@ class ValueAndGrad(Kind):
     name = "value_and_grad"
 
     def targets(self, out: Node, chosen: Chosen, vector: Vector) -> list[Node]:
-        return [out, *_pulled([(out, reverse.ones_like(out))], chosen)]
+        return [out, *_pulled([(out, rules.ones_like(out))], chosen)]
 
     def answer(self, chosen: Blocks, arrays: list[np.ndarray]) -> Any:
         return chosen.number(arrays[0]), chosen.of(arrays[1:])

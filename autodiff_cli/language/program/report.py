@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
 
-from ...autograd.reverse import history
+from ...autograd.rules import history
 from ...errors import Ended
 from ...graph.op import LEAF
 

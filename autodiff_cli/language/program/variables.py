@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...autograd.reverse import history
+from ...autograd.rules import history
 from ...autograd.tensor import Tensor
 from ...errors import Diagnostic, fault
 from ...graph.dtypes import is_float

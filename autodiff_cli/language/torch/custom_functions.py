@@ -9,7 +9,7 @@ from ...autograd.data_mutation import shown
 from ...autograd.forward import moves
 from ...autograd.handles import wrap_view
 from ...autograd.overwritten import changed_since, freed, overwritten_at
-from ...autograd.reverse import zeros_like
+from ...autograd.rules import zeros_like
 from ...autograd.tensor import Tensor
 from ...autograd.transform_levels import Opened
 from ...autograd.views import base_of

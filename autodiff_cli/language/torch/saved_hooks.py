@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...autograd import reverse
+from ...autograd import rules
 from ...autograd.function_hooks import Packed, attached
 from ...autograd.handles import wrap_nearest
 from ...autograd.tensor import Tensor
@@ -63,7 +63,7 @@ class SavedHooks:
                 if node.op is not LEAF:
                     found[node] = owner
                     owner = node if node.body is not None else owner
-                    for part in reverse.parents(node):
+                    for part in rules.parents(node):
                         outside = owner is None or part in owner.inputs
                         pending.append((part, None if outside else owner))
         return found
@@ -133,7 +133,7 @@ def _saved(node: Node, owner: Node | None) -> list[Node]:
         return []
     if marks is not None and (marks.freed or (marks.context and marks.context.packed)):
         return []
-    reads = reverse.saved_by(node)
+    reads = rules.saved_by(node)
     operands = {
         arg: "self" if p.name == "input" else p.name
         for made in (node, owner or node)

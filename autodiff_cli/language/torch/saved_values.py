@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...autograd import handles, reverse
+from ...autograd import handles, rules
 from ...autograd.tensor import Tensor
 from ...errors import fault
 from ...graph.node import Node
@@ -36,7 +36,7 @@ def _saved(function: GradFn, name: str) -> Any:
     node = function.node
     if function.is_leaf or node.outputs is not None:
         raise _nothing(function, name)
-    reads = reverse.saved_by(node)
+    reads = rules.saved_by(node)
     names = [p.name for p in node.op.params]
     if name == "result":
         if node not in reads:

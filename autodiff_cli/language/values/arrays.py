@@ -81,7 +81,7 @@ COMPUTED_METHODS = frozenset(_COMPUTED.split())
 
 @contextmanager
 def as_numpy(function: Callable[..., Any], *operands: Any, **named: Any) -> Iterator[None]:
-    """What fails with arrays here is for who catches it what NumPy's function of them raises."""
+    """What fails here is, for a program that catches it, what NumPy raises for these operands."""
     try:
         yield
     except AutodiffError as error:

@@ -97,10 +97,7 @@ def python_binary(symbol: str, left: Any, right: Any) -> Any:
     raise _cannot_combine(symbol, left, right)
 
 
-IN_PLACE = {
-    "+": operator.iadd, "-": operator.isub, "*": operator.imul, "&": operator.iand,
-    "|": operator.ior, "^": operator.ixor,
-}  # fmt: skip
+IN_PLACE = {symbol: getattr(operator, f"i{name}") for name, symbol in OPERATORS.items()}
 
 
 def python_in_place(symbol: str, current: Any, operand: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...autograd.reverse import ones_like
+from ...autograd.rules import ones_like
 from ...autograd.tensor import grad_fn_name
 from ...engine.evaluate import evaluate
 from ...errors import AutodiffError, Ended

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...autograd.reverse import gradients as cotangents
-from ...autograd.reverse import history as history_of
-from ...autograd.reverse import ones_like
+from ...autograd.rules import history as history_of
+from ...autograd.rules import ones_like
 from ...autograd.tensor import Tensor
 from ...engine.evaluate import evaluate
 from ...errors import AutodiffError, Exit, fault
