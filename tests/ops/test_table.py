@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autodiff_cli.autograd import calls, reverse
+from autodiff_cli.autograd import calls, reverse, rules
 from autodiff_cli.autograd.tensor import AccumulateGrad, Tensor
 from autodiff_cli.engine.evaluate import evaluate
 from autodiff_cli.errors import AutodiffError
@@ -75,13 +75,13 @@ def gradients(case: Case, nodes: dict[str, Node], create_graph: bool = False) ->
     if total is None:
         return {}
     found = reverse.gradients(
-        [(total, reverse.ones_like(total))],
+        [(total, rules.ones_like(total))],
         [nodes[p] for p in wanted],
         create_graph=create_graph,
         retain_graph=True,
     )
     return {
-        p: reverse.zeros_like(nodes[p]) if g is None else g
+        p: rules.zeros_like(nodes[p]) if g is None else g
         for p, g in zip(wanted, found, strict=True)
     }
 
@@ -221,7 +221,7 @@ def test_gradients_agree_with_differences(case: Case) -> None:
         return
     places = list(first)
     second = reverse.gradients(
-        [(total, reverse.ones_like(total))],
+        [(total, rules.ones_like(total))],
         [nodes[p] for p in places],
         create_graph=False,
         retain_graph=True,
