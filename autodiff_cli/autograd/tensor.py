@@ -7,7 +7,8 @@ they look at, and are made anew from it when it has changed. Nodes themselves ne
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from sys import getrefcount
 from typing import Any
 from weakref import ref
@@ -20,6 +21,7 @@ from ..graph.node import Node
 from ..graph.op import LEAF, OUTPUT, PLACEHOLDER, batched, cast, constant, known, leaf, value_of
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode, taken_out
+from ..graph.strides import strides_of
 from ..graph.walk import walk
 from . import data_mutation, rules
 from .overwritten import recorded
@@ -489,6 +491,21 @@ class Tensor:
         storage.part = (node, steps) if known else None
         if own is not None:
             storage.set_apart(steps[cut - 1], own)
+
+    @contextmanager
+    def showing(self, value: np.ndarray) -> Iterator[None]:
+        """While this runs the tensor has other values and the same history, for all who hold it."""
+        before = self.node
+        held = before, self.storage, self.steps, self.seen
+        moved = revalued(before, constant(value))
+        moved.strides = strides_of(before)
+        self.storage, self.steps, self.seen = None, NO_STEPS, 0
+        self._turn_to(moved)
+        try:
+            yield
+        finally:
+            self._turn_to(before)
+            _, self.storage, self.steps, self.seen = held
 
     def become_view(self, view: Tensor, shared: bool) -> None:
         """`x.unsqueeze_(0)`: look at the same memory in the way of `view`, a view of this tensor.

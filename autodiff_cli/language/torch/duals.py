@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ...autograd.calls import Results
 from ...autograd.forward import Linearized, depends
 from ...autograd.handles import beside
-from ...autograd.storage import without_history
-from ...autograd.tensor import Tensor, lives, new_leaf
+from ...autograd.tensor import Tensor, lives
 from ...autograd.transform_levels import Opened, enter
 from ...autograd.transforms.gradcheck import Call
 from ...errors import AutodiffError, fault
@@ -118,36 +115,22 @@ def _leave(level: Any = None) -> None:
     STATE.dual = False
 
 
-def columns(call: Call, given: list[Any], places: list[int]) -> list[list[np.ndarray]]:
-    """Jacobians in forward mode, for each of the arguments at `places` and each float result: a row
-    for each element, along which the function is called once."""
-    found = []
-    for place in places:
-        rows = []
-        for at in range(given[place].node.numel):
-            _enter()
-            try:
-                args = list(given)
-                for other in places:
-                    x = given[other]
-                    tangent = np.zeros(x.shape, x.dtype)
-                    if other == place:
-                        tangent.reshape(-1)[at] = 1
-                    args[other] = _make(Tensor(without_history(x.node)), new_leaf(tangent))
-                result = call(args, {})
-                results = [result] if isinstance(result, Tensor) else result
-                floats = [out for out in results if out.dtype.kind == "f"]
-                moved = [(out, tangent_of(out)) for out in floats]
-                rows.append(
-                    [
-                        np.zeros(out.node.numel) if t is None else t.numpy().reshape(-1)
-                        for out, t in moved
-                    ]
-                )
-            finally:
-                _leave()
-        found.append([np.stack(column) for column in zip(*rows, strict=True)])
-    return found
+def along(
+    call: Call, given: list[Any], tangents: list[Tensor | None]
+) -> list[tuple[Tensor, Tensor | None]]:
+    """The float results of a function in a dual level, each with how it moves when the arguments
+    that have tangents do."""
+    _enter()
+    try:
+        args = [
+            x if tangent is None else _make(x, tangent)
+            for x, tangent in zip(given, tangents, strict=True)
+        ]
+        result = call(args, {})
+        results = [result] if isinstance(result, Tensor) else result
+        return [(out, tangent_of(out)) for out in results if is_float(out.dtype)]
+    finally:
+        _leave()
 
 
 def _set_enabled(mode: Any) -> Manager:

@@ -11,13 +11,14 @@ from typing import Any
 
 from ...autograd.tensor import Tensor
 from ...autograd.transforms import functional, functions, gradcheck
-from ...errors import fault, refused
+from ...errors import AutodiffError, fault, refused
 from ...graph.op import constant, number
 from ...graph.params import BindError, to_float, unknown_keyword
 from ...graph.state import STATE
 from ..random.generators import default_stream
 from ..runtime.attributes import inside
 from ..values.dialect import kind_of
+from ..values.exceptions import EXCEPTIONS, caught
 from ..values.functions import call_value
 from ..values.housekeeping import count_step
 from ..values.operations import as_operand, truth
@@ -267,29 +268,54 @@ def _product(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 # -- gradcheck -------------------------------------------------------------------------------------
 
 
+# Keywords that are flags, by the field that holds them, and those that change nothing here.
+_FLAGS = {
+    "check_undefined_grad": "undefined",
+    "check_forward_ad": "forward",
+    "check_backward_ad": "backward",
+    "check_batched_grad": "batched",
+    "check_batched_forward_grad": "batched_forward",
+    "fast_mode": "fast",
+}
 _IGNORED = """
-    check_backward_ad check_batched_forward_grad check_batched_grad check_forward_ad
-    check_fwd_over_rev check_grad_dtypes check_rev_over_rev check_undefined_grad check_sparse_nnz
-    fast_mode gen_non_contig_grad_outputs masked nondet_tol
+    check_fwd_over_rev check_grad_dtypes check_rev_over_rev check_sparse_nnz
+    gen_non_contig_grad_outputs masked
 """
 
 
-def _tolerance(
-    name: str, eps: Any, atol: Any, rtol: Any, options: dict[str, Any]
-) -> gradcheck.Tolerance:
+def _options(name: str, eps: Any, atol: Any, rtol: Any, options: Any) -> gradcheck.Options:
+    flags = {
+        _FLAGS[option]: truth(options.pop(option)) for option in list(options) if option in _FLAGS
+    }
+    nondet = options.pop("nondet_tol", 0.0)
     for option in options:
         if option not in _IGNORED.split():
             takes = ("eps", "atol", "rtol", "raise_exception")
             raise fault("E205 unknown-keyword", name, unknown_keyword(option, takes))
-    nondet, undefined = options.get("nondet_tol", 0.0), options.get("check_undefined_grad", True)
     try:
-        step, absolute, relative, apart = map(to_float, (eps, atol, rtol, nondet))
+        eps, atol, rtol, nondet = map(to_float, (eps, atol, rtol, nondet))
     except BindError as error:
         raise fault("E205 eps-atol-rtol", name=name, error=error) from None
-    found = gradcheck.Tolerance(step, absolute, relative, apart, truth(undefined))
+    found = gradcheck.Options(eps, atol, rtol, nondet, **flags)
     if not found.eps > 0:
         raise fault("E205 needs-positive-eps", name=name, found=found)
+    if not found.forward and not found.backward:
+        raise fault("E205 expected-at-least-one")
+    for mode in ("", "forward_"):
+        needs = "forward" if mode else "backward"
+        if getattr(found, f"batched{'_forward' if mode else ''}") and not getattr(found, needs):
+            raise fault("E205 batch-needs-mode", name, f"check_batched_{mode}grad", needs)
     return found
+
+
+def _words(error: AutodiffError) -> str | None:
+    """What PyTorch says where a RuntimeError is caught."""
+    value = caught(error, [EXCEPTIONS["RuntimeError"]])
+    return None if value is None else str(value.fields["args"][0])
+
+
+def _means() -> gradcheck.Means:
+    return gradcheck.Means(duals.along, default_stream(), _words)
 
 
 def _gradcheck(
@@ -302,15 +328,10 @@ def _gradcheck(
     raise_exception: Any = True,
     **options: Any,
 ) -> bool:
-    tolerance = _tolerance("gradcheck", eps, atol, rtol, options)
+    found = _options("gradcheck", eps, atol, rtol, options)
     call, values = _function("gradcheck", func), _inputs(inputs)
-    columns = duals.columns if truth(options.get("check_forward_ad", False)) else None
-    backward = truth(options.get("check_backward_ad", True))
-    if columns is None and not backward:
-        raise fault("E205 expected-at-least-one")
     return gradcheck.holds(
-        lambda: gradcheck.gradcheck(call, values, tolerance, "gradcheck", columns, backward),
-        truth(raise_exception),
+        lambda: gradcheck.gradcheck(call, values, found, _means()), truth(raise_exception)
     )
 
 
@@ -325,12 +346,10 @@ def _gradgradcheck(
     raise_exception: Any = True,
     **options: Any,
 ) -> bool:
-    tolerance = _tolerance("gradgradcheck", eps, atol, rtol, options)
+    found = _options("gradgradcheck", eps, atol, rtol, options)
     call, values = _function("gradgradcheck", func), _inputs(inputs)
     return gradcheck.holds(
-        lambda: gradcheck.gradgradcheck(
-            call, values, grad_outputs, tolerance, default_stream().uniform
-        ),
+        lambda: gradcheck.gradgradcheck(call, values, grad_outputs, found, _means()),
         truth(raise_exception),
     )
 
