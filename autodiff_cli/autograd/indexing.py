@@ -9,7 +9,7 @@ from ..graph.node import Node, Shape
 from ..graph.op import cast, number
 from ..graph.registry import F
 from ..graph.shapes import fits
-from ..ops.kernels.indices import check_weak
+from ..ops.kernels.indices import check_no_bytes, check_weak
 from .handles import wrap_view
 from .tensor import Tensor
 from .views import single
@@ -26,11 +26,6 @@ def write_index(tensor: Tensor, index: Any, value: Tensor | bool | int | float) 
 
     items = index_items(index)
     whole = tensor.node
-    if False in [i for i in items if type(i) is bool]:
-        if index is not False:  # a mask: nothing is written, as a change is
-            view = wrap_view(F.unsqueeze(whole, 0), tensor)
-            view.write(view.node)
-        return
     node, advanced = basic_part(whole, items, skip_whole=True)
     if value is tensor and advanced is None and node.shape == whole.shape and not single(whole):
         tensor.count_change()
@@ -38,6 +33,8 @@ def write_index(tensor: Tensor, index: Any, value: Tensor | bool | int | float) 
     given = value.node if isinstance(value, Tensor) else number(value)
     check_weak(given, whole.dtype)
     fills = given.numel == 1 and _by_one_mask(items)
+    if fills:
+        check_no_bytes(index if isinstance(index, tuple) else (index,))
     if given.weak or fills:
         given = cast(given, whole.dtype)
     source = value if isinstance(value, Tensor) and not fills else None

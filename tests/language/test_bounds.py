@@ -50,6 +50,7 @@ REFUSED = {
     "F.lp_pool1d(torch.ones(1, 1, 4), 0, 2)": "E504",
     "torch.gradient(torch.ones(3), spacing=(torch.ones(2),))": "E303",
     "torch.ones(2, 3).t().clone().as_strided((2,), (1,))": "E203",
+    "torch.nn.functional.max_pool1d(torch.ones(1, 3), 2, 1, 1, 4)": "E203",
     "y = torch.ones(2, 2, 3) @ w\ny.grad_fn.next_functions[0][0].register_prehook(len)": "E203",
     "q = [1]\nfor i in range(9000): q = map(abs, q)\nnext(q)": "E507",
     "F.triplet_margin_with_distance_loss(M, M, M, distance_function=3)": "E205",

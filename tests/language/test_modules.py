@@ -83,7 +83,7 @@ def test_nodes_of_the_library_have_the_place_of_the_call() -> None:
         ("E309", "nn.Linear(2, -3)"),
         ("E505", "nn.Linear(10**6, 10**6)"),
         ("E306", "nn.Linear(2, 3, dtype=torch.int64)"),
-        ("E205", "nn.Conv2d(3, 4, (1, 2, 3))"),
+        ("E308", "nn.Conv2d(3, 4, (1, 2, 3))(torch.ones(1, 3, 5, 5))"),
         ("E205", "nn.Conv2d(3, 4, 3, groups=2)"),
         ("E205", "nn.Conv2d(3, 4, 3, padding='big')"),
         ("E205", "nn.Embedding(3, 2, padding_idx=7)"),

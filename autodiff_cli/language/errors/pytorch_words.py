@@ -77,6 +77,7 @@ _ASKED: dict[str, Callable[[Any], Any]] = {
     "times": lambda sizes: " x ".join(map(str, sizes)),
     "first": lambda sizes: sizes[0] if sizes else 0,
     "dims": len,
+    "word": lambda number: ("one", "two", "three")[number - 1],
     "odd": lambda sizes: len(sizes) % 2 == 1,
     "negative": lambda sizes: min(sizes, default=0) < 0,
     "type": lambda name: SCALAR_TYPES.get(name, name),

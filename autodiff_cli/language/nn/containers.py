@@ -100,9 +100,14 @@ class Items(Contents):
     def insert(self, owner: Module, index: Any, value: Any) -> Module | None:
         table = self.table(owner)
         values = list(table.values())
-        values.insert(to_int(index), self.check(value, owner))
+        at = to_int(index)
+        value = self.check(value, owner)
+        sequential = SEQUENTIAL in owner.cls.line
+        if sequential and not -len(values) <= at <= len(values):
+            raise fault("E305 insert-out-of-range", at, len(values))
+        values.insert(at, value)
         _renumber(table, values)
-        return owner if "Sequential" in [base.name for base in owner.cls.line] else None
+        return owner if sequential else None
 
     def pop(self, owner: Module, key: Any = -1) -> Any:
         table = self.table(owner)
@@ -159,7 +164,7 @@ class Entries(Contents):
         self.table(owner)[key] = self.check(value, owner)
 
     def update(self, owner: Module, values: Any) -> None:
-        if isinstance(values, Module):
+        if isinstance(values, Module) and "items" in values.cls.flat:
             pairs: Any = self.table(values).items()
         elif isinstance(values, dict):
             pairs = values.items()

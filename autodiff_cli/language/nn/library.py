@@ -100,10 +100,6 @@ def _spread(value: Any, count: int, name: str) -> tuple[int, ...]:
     """One int for each of `count` dims, or as many as given."""
     if not isinstance(value, list | tuple):
         return (_whole(value, name),) * count
-    if len(value) != count:
-        raise fault(
-            "E205 needs-value-got", "" if count == 1 else "s", len(value), name=name, count=count
-        )
     return _sizes(value, name)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -200,19 +201,30 @@ def _differing(owner: str, given: list[tuple[str, Tensor, Any]]) -> dict[str, tu
 
 def _to(self: Module, *args: Any, **kwargs: Any) -> Module:
     """`to(dtype)`, `to(device)`, `to(tensor)`: floating-point tensors change their dtype."""
-    for value in (*args, *kwargs.values()):
-        if isinstance(value, Tensor):
-            _cast(self, value.dtype)
-        elif isinstance(value, np.dtype):
-            if not is_float(value):
-                raise fault("E208 module-can-only-floating", value=value)
-            _cast(self, value)
-        elif isinstance(value, str | Device):
-            check_device(value)
-        elif not isinstance(value, bool) and value is not None:
+    given = (*args, *kwargs.values())
+    for value in given:
+        if not isinstance(value, Tensor | np.dtype | str | Device | bool | None):
             words = "`to` takes a dtype or a device, not"
             raise misfit(words, value, "torch.float64", raises="")
+    kinds = "".join(
+        "T" if isinstance(value, Tensor) else _LETTERS.get(type(value), "t") for value in args
+    )
+    if not _ORDER.fullmatch(kinds):
+        listed = ", ".join(kind_of(value) for value in args)
+        raise fault("E205 to-in-this-order", listed)
+    for value in given:
+        if isinstance(value, Tensor | np.dtype):
+            dtype = value.dtype if isinstance(value, Tensor) else value
+            if not is_float(dtype):
+                raise fault("E208 module-can-only-floating", value=dtype)
+            _cast(self, dtype)
+        elif isinstance(value, str | Device):
+            check_device(value)
     return self
+
+
+_LETTERS = {bool: "b", str: "d", Device: "d", type(None): "n"}
+_ORDER = re.compile("([dn]([tn]b?b?)?|[tT]b?b?)?")
 
 
 def _cast(self: Module, dtype: np.dtype) -> None:

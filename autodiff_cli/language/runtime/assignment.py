@@ -161,7 +161,8 @@ def set_item(target: Any, key: Any, value: Any) -> None:
             value = Tensor(calls.node_of_list(list(value)))
         if not isinstance(value, Tensor | bool | int | float):
             raise fault("E208 cannot-written-into-tensor", kind_of(value))
-        write_index(target, index_parts(key, False), value)
+        if key is not False:  # PyTorch looks no further
+            write_index(target, index_parts(key, False), value)
     elif isinstance(target, list | deque) and not isinstance(target, Instance):
         if isinstance(key, slice) and type(target) is list:
             part, items = plain_key(key), items_of(value)

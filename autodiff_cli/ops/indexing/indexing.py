@@ -13,7 +13,6 @@ from ...errors import fail, fault
 from ...graph.declare import (
     Any,
     Dim,
-    Ints,
     Mask,
     OptionalTensors,
     Tensor,
@@ -31,12 +30,13 @@ from ...graph.registry import op as op_of
 from ...graph.samples import Bad, S, bools, ints, t
 from ...graph.shapes import broadcast_shapes
 from ...graph.state import grad_mode, taken_out
-from ...graph.strides import broadcast_strides, packed_strides, strides_of
+from ...graph.strides import broadcast_strides, contiguous_strides, packed_strides, strides_of
 from ..kernels.indices import (
     advanced_key,
     check_gather,
     check_indices,
     check_mask,
+    chosen_shape,
     first_indexed,
     flat_places,
     indexed_shape,
@@ -249,7 +249,8 @@ def _item(item: Any) -> Any:
     if isinstance(item, slice):
         return slice(_bound(item.start), _bound(item.stop), _bound(item.step))
     if isinstance(item, list | tuple):
-        item = to_tensor(list(item)) if len(item) else constant(np.zeros(0, INT64))
+        item = to_tensor(list(item))
+        item = item if item.numel else constant(np.zeros(item.shape, INT64))
     node = node_of(item)
     if node is None:
         text = isinstance(item, str)
@@ -264,13 +265,13 @@ def _item(item: Any) -> Any:
             ),
             raises="TypeError" if text else "IndexError",
         )
+    if node.dtype == UINT8:
+        node = F.ne(node, 0)  # a mask, as long as PyTorch has it
     kind = node.dtype.kind
     if node.shape:
-        if node.numel and (kind == "f" or (kind == "i" and node.dtype.itemsize == 1)):
+        if kind == "f" or (kind == "i" and node.dtype.itemsize == 1):
             raise fault("E305 cannot-index-tensor", node)
-        if node.dtype == UINT8:
-            return F.ne(node, 0)  # a mask, as long as PyTorch has it
-        return node if kind != "f" else constant(np.zeros(node.shape, INT64))
+        return node
     if kind == "f":
         raise fault("E305 cannot-index-number", node, value_of(node).item())
     if kind != "b" and not known(node):
@@ -317,7 +318,7 @@ def _indexed_strides(strides, input, indices):
     _indexed,
     jax=lambda input, indices: f"input[{key_text(indices)}]",
     public=False,
-    shape=lambda input, indices: (indexed_shape(input, indices), input.dtype),
+    shape=lambda input, indices: (chosen_shape(input, indices), input.dtype),
     strides_rule=_indexed_strides,
     samples=[S(t(3, 2), (ints(values=[2, 0]),)), S(t(2, 3), (None, ints(values=[[0, 2]])))],
     counterpart=(
@@ -366,15 +367,15 @@ def take(input: Tensor, index: Mask):
 )
 def take_along_dim(input: Tensor, indices: Mask, dim: Dim | None = None):
     """`gather` with broadcasting of tensor and indices; without a dim of the tensor as one row."""
-    if indices.dtype.kind not in "iu":
-        raise fault("E306 needs-integer-index", "take_along_dim", indices)
     if dim is None:
         return F.gather(F.reshape(input, (-1,)), 0, F.reshape(indices, (-1,)))
-    size = input.shape[dim] if input.shape else 1
-    check_indices("take_along_dim", indices, dim, size, negative=True, long=True)
-    indices = F.where(F.lt(indices, 0), F.add(indices, size), indices)
     if input.ndim != indices.ndim:
         raise fault("E302 take_along_dim", input, indices)
+    if indices.dtype != INT64:
+        raise fault("E306 needs-int64-index", "take_along_dim", indices)
+    size = input.shape[dim] if input.shape else 1
+    check_indices("take_along_dim", indices, dim, size, negative=True)
+    indices = F.where(F.lt(indices, 0), F.add(indices, size), indices)
     whole = list(broadcast_shapes(_with(input.shape, dim, 1), _with(indices.shape, dim, 1)))
     return F.gather(
         F.broadcast_to(input, _with(whole, dim, input.shape[dim])),
@@ -449,13 +450,22 @@ def nonzero(input: Tensor, *, as_tuple: bool = False):
 @function(
     method=False,
     samples=[S(ints(values=[1, 5]), (2, 3))],
-    errors=[Bad("E305", ints(values=[6]), (2, 3))],
+    errors=[Bad("E306", t(1), (2, 3)), Bad("E205", ints(1), (2, 3.0))],
 )
-def unravel_index(indices: Mask, shape: Ints):
+def unravel_index(indices: Mask, shape: Any):
     """For each dim of a shape the index there of elements counted in row-major order."""
-    check_indices("unravel_index", indices, 0, int(np.prod(shape)))
-    places = np.unravel_index(value_of(indices), shape)
-    return tuple(constant(np.asarray(place)) for place in places)
+    if indices.dtype.kind not in "iu":
+        raise fault("E306 needs-integer-index", "unravel_index", indices)
+    sizes = tuple(shape) if isinstance(shape, tuple | list | str) else (shape,)
+    other = next((size for size in sizes if type(size) is not int), None)
+    if other is not None:
+        what = "a size" if sizes[0] is shape else "sizes"
+        raise fault("E205 unravel_index-ints", shown(other), what, type_name(other))
+    if min(sizes, default=0) < 0:
+        raise fault("E309 unravel_index-negative", sizes)
+    apart = constant(np.array(contiguous_strides(sizes), INT64))
+    places = F.floor_divide(F.unsqueeze(indices, indices.ndim), apart)
+    return F.unbind(F.remainder(places, constant(np.array(sizes, INT64))), indices.ndim)
 
 
 # -- rows of a table -------------------------------------------------------------------------------

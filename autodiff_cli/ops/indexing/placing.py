@@ -16,7 +16,7 @@ from ...graph.declare import (
     function,
     movement,
 )
-from ...graph.dtypes import BOOL
+from ...graph.dtypes import BOOL, UINT8
 from ...graph.node import Node
 from ...graph.op import cast, number, value_of
 from ...graph.registry import F
@@ -29,6 +29,8 @@ from ..kernels.indices import (
     check_dtypes,
     check_indices,
     check_mask,
+    check_no_bytes,
+    chosen_shape,
     indexed_shape,
     key_text,
     places_of,
@@ -58,10 +60,10 @@ def _put_at(x, indices, values, accumulate):
 
 
 def _put_shape(input, indices, values, accumulate):
-    check_dtypes("index_put", input, values)
-    place = indexed_shape(input, indices)
+    place = chosen_shape(input, indices)
     if not fits(values.shape, place):
         raise fault("E302 values-shape-do-not", values, place)
+    check_dtypes("index_put", input, values)
     return input.shape, input.dtype
 
 
@@ -104,12 +106,17 @@ def _(g, out, input, indices, values, accumulate):
 )
 def index_put(input: Tensor, indices: Tensors, values: Tensor, accumulate: bool = False):
     """`input` with values at indices: integer tensors, or bool masks; `accumulate` adds them up."""
-    filled = values.numel == 1 and len(indices) == 1 and indices[0].dtype == BOOL
+    filled = values.numel == 1 and len(indices) == 1 and indices[0].dtype in (BOOL, UINT8)
+    filled = filled and not accumulate
+    if filled:
+        check_no_bytes(indices)
     if values.weak or filled:
         values = cast(values, input.dtype)
     parts: list[Node] = []
     for index in indices:
         dim = len(parts)
+        if index.dtype == UINT8:
+            index = F.ne(index, 0)
         if index.dtype == BOOL:
             parts.extend(places_of(index, input, dim))
         else:

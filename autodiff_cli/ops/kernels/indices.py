@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from ...errors import AutodiffError, fault
-from ...graph.dtypes import BOOL, INT64
+from ...graph.dtypes import BOOL, INT64, UINT8
 from ...graph.node import Node, Shape
 from ...graph.op import constant, known, value_of
 from ...graph.shapes import broadcast_shapes
@@ -25,7 +26,17 @@ def index_error(
     first = ": they begin at 0" * (index == size)
     help = f"valid are {low} to {size - 1}{first}" if size else "the dim is empty"
     plural, lead = "" if size == 1 else "s", f"`{name}`: " if name else ""
-    return fault("E305 index-out-range-dim", dim, size, plural, name, lead, short(index), help)
+    return fault(
+        "E305 index-out-range-dim",
+        dim,
+        size,
+        plural,
+        index.bit_length() > 63,
+        name,
+        lead,
+        short(index),
+        help,
+    )
 
 
 def wrapped_index(index: int, dim: int, size: int) -> int:
@@ -114,6 +125,13 @@ def check_mask(name: str, mask: Node) -> None:
         raise fault("E306 needs-bool-mask", name, mask)
 
 
+def check_no_bytes(indices: Iterable[Any]) -> None:
+    """E307 for a mask of bytes: PyTorch does not fill by one."""
+    for index in indices:
+        if isinstance(index, Node) and index.dtype == UINT8 and index.shape:
+            raise fault("E307 masked_fill-takes-bool-mask", index)
+
+
 def places_of(mask: Node, indexed: Node, dim: int) -> tuple[Node, ...]:
     """The places where a mask over dims from `dim` on is true, a vector of integers for each."""
     shape = indexed.shape[dim : dim + mask.ndim]
@@ -137,6 +155,15 @@ def indexed_shape(input: Any, indices: tuple[Any, ...]) -> Shape:
     rest = tuple(n for i, n in enumerate(input.shape) if i >= len(indices) or indices[i] is None)
     first = first_indexed(indices)
     return (*rest[:first], *picked, *rest[first:])
+
+
+def chosen_shape(input: Node, indices: tuple[Node | None, ...]) -> Shape:
+    """The same of nodes; E302 for indices whose shapes do not go together."""
+    try:
+        return indexed_shape(input, indices)
+    except AutodiffError:
+        listed = ", ".join(str(list(x.shape)) for x in indices if x is not None)
+        raise fault("E302 indices-do-not-meet", listed) from None
 
 
 def first_indexed(indices: tuple[Any, ...]) -> int:

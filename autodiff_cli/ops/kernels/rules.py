@@ -124,7 +124,7 @@ def recorded_as_float(name: str) -> Callable[..., None]:
 
 def require_constant(name: str, parameter: str, node: Node | None) -> None:
     """E404 for an operand that PyTorch has no derivative towards."""
-    if node is not None and node.requires_grad:
+    if node is not None and node.requires_grad and STATE.grad:
         raise fault("E404 no-derivative-towards", name, parameter, span=node.span)
 
 

@@ -153,6 +153,11 @@ def pooled_size(
         out -= 1
     if out < 1 or length < 1:
         raise fault("E308 window-finds-no-place", name, reach, length, padding)
+    if dilation > length:
+        starts = np.arange(out) * stride - padding
+        first = starts - np.minimum(starts // dilation, 0) * dilation
+        if (first >= length).any():
+            raise fault("E203 windows-in-the-padding", name, length)
     return out
 
 

@@ -74,7 +74,8 @@ def nll_loss(
 ):
     """Negative log-likelihood: minus the log-probabilities `input` at the classes `target`."""
     mode = reduction_of(reduction, size_average, reduce)
-    require_constant("nll_loss", "weight", weight)
+    planar = "2d" * (len(input.shape) > 2)
+    require_constant(f"nll_loss{planar}_forward", "weight", weight)
     shape = input.shape
     loss = F.nll_loss_reduced(input, target, weight, ignore_index=ignore_index, reduction=mode)
     if mode == "none" and len(shape) > 2 and len(shape) != 4:

@@ -109,7 +109,7 @@ def _declare_fractional(n):
             sizes = tuple(int(size * r) for size, r in zip(spatial, ratio, strict=True))
         most = 0 if n == 2 else -1  # PyTorch refuses the last fit in three dims
         if any(
-            out < 1 or k < 1 or out + k - 1 > size + most
+            out < 0 or k < 1 or out + k - 1 > size + most
             for out, k, size in zip(sizes, kernel, spatial, strict=True)
         ):
             raise fault("E308 cannot-take-windows", name, sizes, kernel, spatial)
@@ -120,7 +120,8 @@ def _declare_fractional(n):
             raise fault("E307 random-samples-need-dtype", name, input.dtype, samples.dtype)
         got = samples.shape
         if len(got) != 3 or got[0] < wanted[0] or got[1:] != wanted[1:]:
-            raise fault("E308 random-samples-do-not-fit", name, wanted, got)
+            wrong = 0 if got[:1] < wanted[:1] else 1 if got[1:2] != wanted[1:2] else 2
+            raise fault("E308 random-samples-do-not-fit", name, wanted, got, wrong=wrong)
         samples = F.slice(samples, 0, 0, wanted[0], 1)
         values, indices = F.fractional_maximum(input, samples, kernel, sizes)
         return (values, indices) if return_indices else values

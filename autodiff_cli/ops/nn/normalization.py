@@ -14,7 +14,7 @@ from ...graph.registry import F
 from ...graph.samples import Bad, S, t
 from ...graph.shapes import count
 from ...graph.state import grad_mode
-from ..kernels.rules import require_float, widened
+from ..kernels.rules import require_constant, require_float, widened
 
 NN = "nn.functional."
 MOMENTS = "the moments are those of the input"
@@ -290,6 +290,8 @@ def _check_channels(op, channels, input, *parameters):
     names = ("running_mean", "running_var", "weight", "bias")
     for name, parameter in zip(names, parameters, strict=True):
         _check_parameter(op, name, parameter, (channels,), input)
+        if name.startswith("running"):
+            require_constant("native_batch_norm", name, parameter)
 
 
 @function(

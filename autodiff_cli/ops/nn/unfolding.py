@@ -96,12 +96,12 @@ def _steps(name, kernel_size, dilation, padding, stride, spatial):
     pads = spread(padding, 2, name, "padding")
     stride = spread(stride, 2, name, "stride")
     positive(name, kernel_size=kernel, dilation=dilation, stride=stride)
+    if min(pads) < 0:
+        raise fault("E309 cannot-negative-padding", name, pads)
     sizes = tuple(
         (size + 2 * p - d * (k - 1) - 1) // s + 1
         for size, p, d, k, s in zip(spatial, pads, dilation, kernel, stride, strict=True)
     )
-    if min(sizes) < 1 or min(pads) < 0:
-        raise fault("E308 windows", name, kernel, dilation, pads, spatial)
     return kernel, Steps(stride, pads, dilation, 1), sizes
 
 
@@ -115,10 +115,11 @@ def unfold_columns(
 ):
     """The windows of images (N, C, H, W) as columns (N, C * taps, places)."""
     if len(input.shape) not in (3, 4) or 0 in input.shape[-3:]:
-        raise fault("E308 unfold-needs-images", input, "IndexError" if len(input.shape) < 3 else "")
-    kernel, steps, sizes = _steps(
-        "unfold", kernel_size, dilation, padding, stride, input.shape[-2:]
-    )
+        raise fault("E308 unfold-needs-images", input, len(input.shape) - 1)
+    spatial = input.shape[-2:]
+    kernel, steps, sizes = _steps("unfold", kernel_size, dilation, padding, stride, spatial)
+    if min(sizes) < 1:
+        raise fault("E308 windows", kernel, steps, spatial, sizes)
     if input.dtype != BOOL:
         require_float("unfold", input)
     return F.im2col(input, kernel, steps, sizes)
@@ -140,10 +141,22 @@ def fold(
     """Columns (N, C * taps, places) summed back into images: the transpose of `unfold`."""
     kept = spread(output_size, 2, "fold", "output_size")
     kernel, steps, sizes = _steps("fold", kernel_size, dilation, padding, stride, kept)
-    shape = input.shape
-    if len(shape) not in (2, 3) or shape[-2] % math.prod(kernel) or shape[-1] != math.prod(sizes):
+    shape, taps, places = input.shape, math.prod(kernel), math.prod(sizes)
+    filled = len(shape) in (2, 3) and 0 not in shape[-2:]
+    if not filled or shape[-2] % taps or shape[-1] != places or min(sizes) < 1:
+        rows, columns = (0, 0, *shape)[-2:]
         raise fault(
-            "E308 fold-into-windows-needs", kept, kernel, math.prod(kernel), math.prod(sizes), shape
+            "E308 fold-into-windows-needs",
+            kept,
+            kernel,
+            taps,
+            places,
+            shape,
+            over=rows % taps if filled else "dims",
+            rows=rows,
+            columns=columns,
+            steps=steps,
+            sizes=sizes,
         )
     if input.dtype != BOOL:
         require_float("fold", input)
