@@ -23,6 +23,7 @@ from .params import (
     DimList,
     Dims,
     Dtype,
+    Endpoint,
     Flag,
     Floats,
     Function,

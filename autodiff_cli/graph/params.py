@@ -14,6 +14,7 @@
 | `Ints` | an int or a tuple of ints, as given |
 | `Function` | a function of tensors or nodes |
 | `int`, `float`, `bool`, `str`, `Scalar`, `Dtype`, `Any` | a Python value |
+| `Endpoint` | a number; a tensor of one element loses its gradient |
 | `Word` | a text; of other values what they are, for who knows the words |
 | `Flag` | whether what is given counts as true, for what PyTorch asks in Python with `if` |
 
@@ -30,7 +31,7 @@ import numpy as np
 from ..errors import fault
 from ..numerals import short
 from .node import Node
-from .state import taken_out
+from .state import STATE, taken_out
 
 
 class _Required:
@@ -212,6 +213,14 @@ def python_number(value: Any) -> bool | int | float:
 
 
 def to_int(value: Any, first: Node | None = None) -> int:
+    node = node_of(value)
+    if node is not None and not _stands(node):
+        raise unfit("an int", value)
+    return to_index(value)
+
+
+def to_index(value: Any) -> int:
+    """What Python's `__index__` gives: also of a tensor of one whole number, whatever its dims."""
     if isinstance(value, int):
         value = value if type(value) is int else int.__index__(value)
         if -(1 << 63) <= value < 1 << 63:
@@ -229,11 +238,27 @@ def written_as_int(node: Node) -> bool:
 
 
 def to_float(value: Any, first: Node | None = None) -> float:
-    return float(python_number(value))
+    return float(to_scalar(value))
 
 
 def to_scalar(value: Any, first: Node | None = None) -> bool | int | float:
+    node = node_of(value)
+    if node is not None and not _stands(node):
+        raise unfit("a number", value)
     return python_number(value)
+
+
+def to_endpoint(value: Any, first: Node | None = None) -> bool | int | float:
+    node = node_of(value)
+    if node is not None and node.shape and STATE.python:
+        raise fault("E308 endpoint-dims", node.ndim)
+    return python_number(value)
+
+
+def _stands(node: Node) -> bool:
+    """Whether a tensor may stand for a number: PyTorch takes those without dims that need no
+    gradient, which would be lost."""
+    return not (node.shape or node.requires_grad) if STATE.python else node.numel == 1
 
 
 def to_bool(value: Any, first: Node | None = None) -> bool:
@@ -370,6 +395,7 @@ CONVERTERS: dict[str, Converter] = {
     "str": to_str,
     "Word": to_word,
     "Scalar": to_scalar,
+    "Endpoint": to_endpoint,
     "Dtype": to_dtype,
     "Function": to_function,
     "Any": anything,
@@ -450,5 +476,6 @@ Floats = float | tuple[float, ...]
 Flag = bool
 Word = str
 Scalar = bool | int | float
+Endpoint = Scalar
 Dtype = np.dtype
 Function = Callable[..., Any]

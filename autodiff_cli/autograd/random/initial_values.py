@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -46,9 +47,10 @@ def init_trunc_normal(
     a: float = -2.0,
     b: float = 2.0,
     dtype: DType = np.float32,
+    normal: Callable[..., np.ndarray] | None = None,
 ) -> np.ndarray:
-    """Normals within [a, b] by rejection: of normals if enough of them fall there, else of
-    uniforms. E506 when an unlikely interval needs too many rounds."""
+    """Normals within [a, b] by rejection: of normals if enough of them fall there (which `normal`
+    draws), else of uniforms. E506 when an unlikely interval needs too many rounds."""
     kind = floating_dtype(dtype, "trunc_normal_")
     if not (std > 0 and a <= b):
         raise fault("E205 trunc_normal-needs-std", std, a, b)
@@ -61,7 +63,7 @@ def init_trunc_normal(
     pending = np.ones(values.shape, np.bool_)
     for _ in range(MAX_ROUNDS):
         if inside / 2 > 0.3:
-            drawn = generator.normal(mean, std, shape, kind)
+            drawn = (normal or generator.normal)(mean, std, shape, kind)
             beyond = (drawn < low) | (drawn > high)
         else:
             drawn = generator.uniform(shape, kind, a, b)

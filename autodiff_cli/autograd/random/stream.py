@@ -9,6 +9,7 @@ Sources: PyTorch's `DistributionsHelper.h` and `DistributionTemplates.h`.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -287,10 +288,16 @@ class Generator(Words):
 
         return filled(shape, kind, fill)
 
-    def multinomial(self, weights: np.ndarray, count: int, replacement: bool = False) -> np.ndarray:
+    def multinomial(
+        self,
+        weights: np.ndarray,
+        count: int,
+        replacement: bool = False,
+        exponentials: Callable[..., np.ndarray] | None = None,
+    ) -> np.ndarray:
         """`torch.multinomial`: int64 categories of shape (..., count) from weights of 1 or 2 dims.
 
-        One draw, or draws without replacement, race exponentials; else the cumulative sum is
+        One draw, or draws without replacement, race `exponentials`; else the cumulative sum is
         searched. Wrong weights raise E205, wrong shapes E308.
         """
         kind = floating_dtype(weights.dtype, "multinomial")
@@ -307,7 +314,7 @@ class Generator(Words):
         if weights.size and (weights.sum(-1) <= 0).any():
             raise fault("E205 multinomial-sum")
         if not replacement or number == 1:
-            race = weights / self.exponential(weights.shape, kind)
+            race = weights / (exponentials or self.exponential)(weights.shape, kind)
             return np.argsort(-race, axis=-1, kind="stable")[..., :number]
         rows = np.atleast_2d(weights)
         checked_size((len(rows), 2 * number), np.int64)  # the words drawn must fit too

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...autograd.tensor import Tensor
 from ...errors import fail, fault
-from ...graph.params import BindError, to_int
+from ...graph.params import BindError, to_index
 from ..runtime.attributes import METHODS
 from ..runtime.names import names_of
 from ..values.dialect import kind_of
@@ -28,7 +28,7 @@ Table = dict[str, Any]
 
 def _position(owner: Module, key: Any, count: int) -> int:
     try:
-        at = to_int(key)
+        at = to_index(key)
     except BindError as error:
         raise fail("E305", f"an index {error.message}", help="use an int: `layers[0]`") from None
     if not -count <= at < count:
@@ -100,7 +100,7 @@ class Items(Contents):
     def insert(self, owner: Module, index: Any, value: Any) -> Module | None:
         table = self.table(owner)
         values = list(table.values())
-        at = to_int(index)
+        at = to_index(index)
         value = self.check(value, owner)
         sequential = SEQUENTIAL in owner.cls.line
         if sequential and not -len(values) <= at <= len(values):
@@ -232,7 +232,7 @@ def _sequential_add(self: Module, other: Any) -> Module:
 
 
 def _sequential_times(self: Module, times: Any) -> Module:
-    count = to_int(times)
+    count = to_index(times)
     if count < 1:
         raise fault("E205 sequential-repeated-once-more", count=count)
     made = _another(self)

@@ -15,7 +15,7 @@ from ...autograd import calls
 from ...autograd.tensor import Array, Tensor
 from ...errors import AutodiffError, fail, fault
 from ...graph.dtypes import BOOL, FLOAT16, FLOAT32, FLOAT64
-from ...graph.params import BindError, check_device, to_int, to_scalar, type_name
+from ...graph.params import BindError, check_device, to_index, to_scalar, type_name
 from ...graph.state import STATE
 from ...graph.symbolic_numbers import Later, RecordingAborted, Varying, like, whole
 from ..errors.exhaustion import too_many_digits
@@ -74,7 +74,7 @@ def _int(value: Any) -> int:
     if isinstance(value, Instance):
         return _by_python(index, value)
     try:
-        return to_int(value)
+        return to_index(value)
     except BindError as error:
         raise fault("E208 int-needed", error=error) from None
 

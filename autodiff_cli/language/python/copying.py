@@ -12,8 +12,10 @@ from ...autograd.handles import wrap_view
 from ...autograd.storage import Storage
 from ...autograd.tensor import Array, Tensor, as_array
 from ...errors import fault
+from ...graph.node import Node
 from ...graph.op import constant, value_of
 from ...graph.registry import F
+from ...graph.strides import strides_of
 from ..values.functions import call_value
 from ..values.tensor_memory import StorageView
 from ..values.user_classes import Object, special
@@ -87,18 +89,25 @@ def _copy_state(value: Object, copied: Any, again: Callable[[Any], Any]) -> None
 def _copied_tensor(value: Tensor, known: dict[int, Any]) -> Tensor:
     """A tensor in memory of its own, which copies of tensors that share memory share."""
     storage = value.storage
-    node = constant(np.array(value_of(value.looked_at)))
+    node = _copied(value.looked_at)
     if storage is None:
         copied = Tensor(node)
     else:
         whole = known.get(id(storage))
         if whole is None:
-            whole = known[id(storage)] = Storage(constant(np.array(value_of(storage.node))))
+            whole = known[id(storage)] = Storage(_copied(storage.node))
         copied = Tensor(node if value.steps else whole.node)
         copied.storage, copied.steps = whole, value.steps
     if type(value) is Array:
         return as_array(copied)
     return _as(value, copied)
+
+
+def _copied(node: Node) -> Node:
+    """The values in memory of their own, with the same strides."""
+    copied = constant(np.array(value_of(node)))
+    copied.strides = strides_of(node)
+    return copied
 
 
 def _as(value: Tensor, copied: Tensor) -> Tensor:

@@ -32,8 +32,8 @@ from ...graph.registry import F
 from ...graph.state import STATE
 from ...graph.strides import laid_out_as
 from ..values.factories import with_grad
-from ..values.functions import written
 from ..values.operations import truth
+from ..values.out_arguments import written
 from ..values.values import builtins_of
 from . import dropouts, initializers
 from .generators import DEFAULT, GENERATOR_TYPE, SEEDS, stream_of
@@ -270,9 +270,13 @@ def _multinomial(
 ) -> Tensor:
     tensor = tensor_argument("multinomial", input)
     count = converted("multinomial", "num_samples", to_int, num_samples)
-    return Tensor(
-        constant(stream_of(generator).multinomial(_array(tensor), count, truth(replacement)))
-    )
+    stream, node = stream_of(generator), tensor.node
+
+    def exponentials(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        return in_memory_order(node, lambda shape: stream.exponential(shape, dtype))
+
+    found = stream.multinomial(_array(tensor), count, truth(replacement), exponentials)
+    return Tensor(constant(found))
 
 
 def _poisson(input: Any, generator: Any = None) -> Tensor:

@@ -21,7 +21,14 @@ from ...graph.state import grad_mode
 from ..values.dialect import kind_of
 from .generators import default_stream, stream_of
 from .names import INITIALIZERS
-from .random_arguments import converted, normal_, number_argument, uniform_
+from .random_arguments import (
+    converted,
+    in_memory_order,
+    normal_,
+    normals,
+    number_argument,
+    uniform_,
+)
 
 
 def _target(name: str, tensor: Any) -> Tensor:
@@ -53,16 +60,26 @@ def _trunc_normal(
     given = {"mean": mean, "std": std, "a": a, "b": b}
     numbers = {key: number_argument("trunc_normal_", key, value) for key, value in given.items()}
     stream = stream_of(generator)
-    values = initial_values.init_trunc_normal(stream, target.shape, dtype=target.dtype, **numbers)
-    return _written(target, values)
+
+    node = target.node
+
+    def normal(mean: float, std: float, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        return normals(stream, node, shape, dtype, mean, std)
+
+    def draw(shape: tuple[int, ...]) -> np.ndarray:
+        return initial_values.init_trunc_normal(
+            stream, shape, dtype=node.dtype, normal=normal, **numbers
+        )
+
+    return _written(target, in_memory_order(node, draw))
 
 
 def _spread(tensor: Tensor, std: float, normal: bool, generator: Any) -> Tensor:
     """Normals, or uniform numbers with that standard deviation."""
-    stream, bound = stream_of(generator), math.sqrt(3.0) * std
     if normal:
-        return _written(tensor, stream.normal(0.0, std, tensor.shape, tensor.dtype))
-    return _written(tensor, stream.uniform(tensor.shape, tensor.dtype, -bound, bound))
+        return _normal(tensor, 0.0, std, generator)
+    bound = math.sqrt(3.0) * std
+    return _uniform(tensor, -bound, bound, generator)
 
 
 def _xavier(name: str) -> Callable[..., Tensor]:

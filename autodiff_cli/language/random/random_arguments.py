@@ -15,7 +15,7 @@ from ...graph.op import constant
 from ...graph.params import BindError, to_float
 from ...graph.registry import F
 from ...graph.state import STATE
-from ...graph.strides import is_row_major, laid_out_as, strides_of
+from ...graph.strides import elementwise_strides, is_row_major, laid_out_as, strides_of
 from ..values.dialect import kind_of
 from ..values.operations import as_operand
 from .generators import stream_of
@@ -44,14 +44,11 @@ def tensor_argument(name: str, value: Any, argument: str = "input") -> Tensor:
 
 
 def memory_order(node: Node) -> list[int] | None:
-    """The dims from the slowest to the fastest in PyTorch's memory; None when that is row-major, or
-    when elements share memory."""
-    strides = strides_of(node)
-    if is_row_major(node.shape, strides):
+    """The dims from the slowest to the fastest in PyTorch's memory; None when that is row-major."""
+    if is_row_major(node.shape, strides_of(node)):
         return None
-    order = sorted(range(len(node.shape)), key=lambda dim: -strides[dim])
-    dense = is_row_major(tuple(node.shape[d] for d in order), tuple(strides[d] for d in order))
-    return order if dense else None
+    strides = elementwise_strides(node.shape, (node,))
+    return sorted(range(len(node.shape)), key=lambda dim: -strides[dim])
 
 
 def in_memory_order(node: Node, draw: Draw) -> np.ndarray:

@@ -49,6 +49,7 @@ from ..values.value_attributes import (
 )
 from ..values.values import (
     CPU,
+    STRIDED,
     Builtin,
     GradFn,
     Handle,
@@ -236,7 +237,7 @@ ATTRIBUTES: dict[str, Getter] = {
     "is_leaf": lambda t: t.is_leaf,
     "data": _data,
     "device": lambda t: CPU,
-    "layout": lambda t: "torch.strided",
+    "layout": lambda t: STRIDED,
     "itemsize": lambda t: t.dtype.itemsize,
     "nbytes": lambda t: _seen(t).numel * t.dtype.itemsize,
     "is_cuda": lambda t: False,
@@ -276,18 +277,22 @@ def _tensor_attribute(tensor: Tensor, name: str) -> Any:
         return calls.call(name, (tensor,), {})
     method = METHODS.get(name)
     if method is not None:
-        return Builtin(name, lambda *args, **kwargs: method(tensor, *args, **kwargs))
+        return Builtin(name, lambda *args, **kwargs: method(tensor, *args, **kwargs), tensor)
     if not name.startswith("_"):
         ops = calls.method(name)
         if ops:
             return Builtin(
-                name, lambda *args, **kwargs: calls.call_ops(ops, name, (tensor, *args), kwargs)
+                name,
+                lambda *args, **kwargs: calls.call_ops(ops, name, (tensor, *args), kwargs),
+                tensor,
             )
         if name.endswith("_"):
             ops = [op for op in calls.method(name[:-1]) if op.inplace]
             if ops:
                 return Builtin(
-                    name, lambda *args, **kwargs: _in_place(tensor, ops, name, args, kwargs)
+                    name,
+                    lambda *args, **kwargs: _in_place(tensor, ops, name, args, kwargs),
+                    tensor,
                 )
     else:
         return special_name(tensor, name)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...autograd import gradients, printing
+from ...autograd import calls, gradients, printing
 from ...autograd.handles import wrap_view
 from ...autograd.tensor import Array, Tensor
 from ...errors import fault
@@ -37,7 +37,7 @@ from ..values.functions import decorated
 from ..values.operations import items_of, tensors_of, truth
 from ..values.plain_operands import refuse_plain
 from ..values.tensor_memory import as_strided
-from ..values.values import Builtin, GradMode, Size, TypeName, builtins_of
+from ..values.values import STRIDED, Builtin, GradMode, Size, TypeName, builtins_of
 
 
 def _seeds(value: Any, count: int) -> list[Tensor | None]:
@@ -117,8 +117,35 @@ def _set_default_dtype(dtype: Any) -> None:
     STATE.default_dtype = kind
 
 
+def _asarray(
+    data: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    copy: Any = None,
+    requires_grad: Any = None,
+) -> Tensor:
+    """`torch.asarray`: history stays unless something is said of `requires_grad`."""
+    found = as_tensor(data, dtype, device)
+    if copy is False and isinstance(data, Tensor) and found is not data and not data.tag:
+        raise fault("E205 asarray-copy", data, found)
+    if copy is True and isinstance(data, Tensor):
+        found = calls.call("clone", (found,), {})
+    if requires_grad is None:
+        return found
+    if not requires_grad and not found.is_leaf:
+        return METHODS["detach"](found)
+    return METHODS["requires_grad_"](found, requires_grad)
+
+
 def _range(
-    start: Any, end: Any, step: Any = 1, *, dtype: Any = None, requires_grad: Any = False
+    start: Any,
+    end: Any,
+    step: Any = 1,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: Any = False,
 ) -> Tensor:
     """`torch.range`: the end belongs to it."""
     last = start + int((end - start) / step) * step
@@ -218,7 +245,7 @@ TORCH: dict[str, Any] = {
         {
             "tensor": make_tensor,
             "as_tensor": as_tensor,
-            "asarray": as_tensor,
+            "asarray": _asarray,
             "from_numpy": _from_numpy,
             "is_tensor": lambda value: isinstance(value, Tensor),
             "is_floating_point": lambda value: is_float(value.dtype),
@@ -266,7 +293,7 @@ TORCH: dict[str, Any] = {
     "inf": float("inf"),
     "nan": float("nan"),
     **{f"{name}Tensor": _legacy(dtype) for name, dtype in LEGACY_NAMES.items()},
-    "strided": "torch.strided",
+    "strided": STRIDED,
     "contiguous_format": "contiguous_format",
     "preserve_format": "preserve_format",
 }

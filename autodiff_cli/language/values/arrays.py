@@ -163,9 +163,9 @@ def attribute(array: Array, name: str) -> Any:
             with as_numpy(getattr(np.ndarray, name), array, *args, **kwargs):
                 return result(method(array, *args, **kwargs))
 
-        return Builtin(name, run)
+        return Builtin(name, run, array)
     if name in COMPUTED_METHODS:
-        return Builtin(name, partial(computed(f"ndarray.{name}"), array))
+        return Builtin(name, partial(computed(f"ndarray.{name}"), array), array)
     if name in _ATTRIBUTES:
         return None
     of_tensors = name in from_above("runtime.attributes.METHODS") or overloads(name)

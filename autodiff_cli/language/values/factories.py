@@ -18,7 +18,7 @@ from ...graph.op import value_of
 from ...graph.params import check_device, to_dtype, unknown_keyword
 from ...graph.registry import F
 from ...graph.state import STATE, taken_out
-from ...graph.strides import strides_of
+from ...graph.strides import laid_out_as, strides_of
 from .dialect import kind_of
 from .numpy_numbers import NUMPY_NUMBERS
 from .operations import flag, iterate
@@ -43,9 +43,10 @@ def make_tensor(
         if data.requires_grad and STATE.grad:
             _warn_of_copy()
         array = taken_out(data.node, np.array(value_of(_ahead(data)), dtype=kind))
-    else:
-        array = array_of(_numbers(data), kind)
-    return with_grad(array, wanted)
+        made = with_grad(array, wanted)
+        laid_out_as(data.node, made.node)
+        return made
+    return with_grad(array_of(_numbers(data), kind), wanted)
 
 
 def _ahead(data: Tensor) -> Node:

@@ -6,15 +6,12 @@ import re
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import cache, partial
-from sys import getrefcount
 from types import MethodType
 from typing import Any
 
 from ...autograd import calls
-from ...autograd.forward import moves
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, fail, fault
-from ...graph.op import cast
 from ...graph.params import (
     NUMBERS,
     BindError,
@@ -30,7 +27,8 @@ from .dialect import kind_of
 from .formatting import represent
 from .housekeeping import count_step
 from .operations import count_nested
-from .plain_operands import refuse_plain
+from .out_arguments import written
+from .plain_operands import ALL_NUMBERS, refuse_plain
 from .providers import from_above
 from .values import (
     Builtin,
@@ -346,43 +344,10 @@ def call_op(callee: OpFunction, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Apply an op of the table."""
     if kwargs.get("out") is not None:
         rest = {key: value for key, value in kwargs.items() if key != "out"}
-        return written(callee.name, call_op(callee, args, rest), kwargs["out"])
+        return written(callee.ops[0].name, call_op(callee, args, rest), kwargs["out"])
     if STATE.python:
         _refuse_python_operands(callee, args, kwargs)
     return calls.call_ops(callee.ops, callee.name, tuple(args), kwargs)
-
-
-def written(name: str, found: Any, out: Any) -> Any:
-    """`torch.add(x, y, out=z)`, `torch.max(x, 0, out=(values, places))`: results are written into
-    tensors that are there."""
-    if isinstance(found, tuple) and isinstance(out, tuple | list) and len(found) == len(out):
-        parts = [written(name, part, target) for part, target in zip(found, out, strict=True)]
-        kept = type(found)(parts)
-        vars(kept).update(vars(found), name=f"{getattr(found, 'name', '')}_out")
-        return kept
-    if not (isinstance(found, Tensor) and isinstance(out, Tensor)):
-        raise fault("E208 writes-results-into-tensors", name=name)
-    if STATE.dual and (moves(found.node) or moves(out.node)):
-        raise fault("E404 out-moves", name)
-    if STATE.grad and (found.requires_grad or out.requires_grad):
-        raise fault("E404 out-records-nothing", name)
-    calls.check_storable(f"{name}()", found.dtype, out)
-    if tuple(out.shape) == tuple(found.shape):
-        out.write(found.node, found.node)
-    else:
-        check_resizable(out)
-        out.adopt(Tensor(cast(found.node, out.dtype)))
-    return out
-
-
-def check_resizable(tensor: Tensor) -> None:
-    """E203 for another shape of a tensor whose memory others look at, E411 of a variable."""
-    tensor.settle()
-    shared = tensor.storage is not None and (tensor.steps or getrefcount(tensor.storage) > 2)
-    if tensor.requires_grad and not STATE.inference:
-        raise fault("E411 another-shape")
-    if shared:
-        raise fault("E203 resize-tensors-their-own")
 
 
 def _refuse_python_operands(callee: OpFunction, args: list[Any], kwargs: dict[str, Any]) -> None:
@@ -395,6 +360,7 @@ def _refuse_python_operands(callee: OpFunction, args: list[Any], kwargs: dict[st
             and type(args[0]) in NUMBERS
             and params
             and params[0].annotation == "Tensor"
+            and callee.name not in ALL_NUMBERS
             and not any(isinstance(value, Tensor) for value in (*args, *kwargs.values()))
         ):
             raise fault("E208 needs-tensor", kind_of(args[0]), callee=callee)

@@ -115,7 +115,7 @@ class Lazy:
     def get_attribute(self, name: str) -> Any:
         if name in ("send", "throw", "close"):
             self._own(name)
-            return Builtin(name, lambda *args: _asked(getattr(self, name), *args))
+            return Builtin(name, lambda *args: _asked(getattr(self, name), *args), self)
         return from_above("values.value_attributes.special_name")(self, name)
 
     def describe(self) -> str:

@@ -46,6 +46,9 @@ MAY_BE_NUMBERS = {
     for params, names in _NUMBERS_FOR.items()
     for name in names.split()
 }
+# Those that take numbers only, too.
+_ARITHMETIC = "add div divide floor_divide mul multiply sub subtract true_divide"
+ALL_NUMBERS = frozenset(_ARITHMETIC.split())
 # Those that take an int for their second tensor, which is a dim.
 _DIMS = frozenset({"max", "min"})
 

@@ -9,7 +9,7 @@ from typing import Any
 from ...autograd import calls
 from ...autograd.tensor import Array, Tensor
 from ...errors import AutodiffError, fail, fault
-from ...graph.params import BindError, to_int, type_name, written_as_int
+from ...graph.params import BindError, to_index, type_name, written_as_int
 from ...graph.registry import F
 from ...graph.state import STATE
 from ...suggest import suggest
@@ -176,7 +176,7 @@ def _position(key: Any, of: str = "slice") -> int:
     if isinstance(key, Instance) and has(key, "__index__"):
         return operator.index(key)  # type: ignore[arg-type]  # it has `__index__`
     try:
-        return to_int(key)
+        return to_index(key)
     except BindError as error:
         words = "slice indices must be integers or None or have an __index__ method"
         if isinstance(key, Tensor):

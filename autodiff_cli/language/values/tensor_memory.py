@@ -21,7 +21,7 @@ from ...graph.sizes import check_size
 from ...graph.state import STATE, grad_mode
 from ...graph.strides import is_contiguous, strides_of
 from .dialect import kind_of
-from .functions import check_resizable
+from .out_arguments import check_resizable
 from .subscripts import index
 
 

@@ -54,7 +54,7 @@ def _bound(name: str, function: Callable[..., Any]) -> Getter:
                     getattr(type(value)(), name)(*args, **kwargs)
                 raise
 
-        return Builtin(name, run)
+        return Builtin(name, run, value)
 
     return bound
 
@@ -443,7 +443,7 @@ def special_name(value: Any, name: str) -> Any:
     method = SPECIAL_NAMES.get(name)
     tensor = isinstance(value, Tensor) and name not in ("__next__", "__call__")
     if method is not None and (tensor or has(value, name)):
-        return Builtin(name, lambda *args, **kwargs: method(value, *args, **kwargs))
+        return Builtin(name, lambda *args, **kwargs: method(value, *args, **kwargs), value)
     if name.startswith("_"):
         raise private(name)
     raise no_attribute(value, name)

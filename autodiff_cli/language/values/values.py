@@ -194,13 +194,23 @@ def instances(
 
 
 class Builtin(Callee):
-    """A function of the language or a bound method, written in Python."""
+    """A function of the language or a method of `owner`, written in Python; methods of one name
+    and one owner are equal."""
 
-    __slots__ = ("function", "name")
+    __slots__ = ("function", "name", "owner")
 
-    def __init__(self, name: str, function: Callable[..., Any]):
+    def __init__(self, name: str, function: Callable[..., Any], owner: Any = None):
         self.name = name
         self.function = function
+        self.owner = owner
+
+    def __eq__(self, other: object) -> bool:
+        if self.owner is None or not isinstance(other, Builtin):
+            return self is other
+        return self.owner is other.owner and self.name == other.name
+
+    def __hash__(self) -> int:
+        return id(self) if self.owner is None else hash((id(self.owner), self.name))
 
 
 def builtins_of(table: Mapping[str, Callable[..., Any]]) -> dict[str, Builtin]:
@@ -390,6 +400,7 @@ class Device(Value):
 
 
 CPU = Device("cpu")
+STRIDED = "torch.strided"  # the layout of all tensors
 
 # What `type(value).__name__` is in the program.
 for kind, name in (

@@ -16,10 +16,10 @@ from ..kernels.rules import no_derivative, require_float
 def _histc(x, bins, low, high):
     if low == high:
         low, high = (x.min(), x.max()) if x.size else (low, high)
-        if not np.isfinite(low) or not np.isfinite(high):
-            raise fault("E504 histc-range-data", low, high)
         if low == high:
             low, high = low - 1, high + 1
+    if not np.isfinite(high - low):
+        raise fault("E504 range-data", "histc", low, high)
     inside = x[(x >= low) & (x <= high)]
     at = ((inside - low) / (high - low) * bins).astype(np.int64)
     return np.bincount(np.minimum(at, bins - 1), minlength=bins).astype(x.dtype)
@@ -28,14 +28,15 @@ def _histc(x, bins, low, high):
 def _histc_shape(input, bins, low, high):
     require_float("histc", input)
     if bins < 1:
-        raise fail("E309", f"`histc` with {bins} bins", help="`bins` must be at least 1")
+        raise fault("E309 bins", "histc", bins)
     if not low <= high:
-        raise fail("E504", f"`histc` from {low} to {high}", help="`max` must not be below `min`")
+        raise fault("E504 histc-falls", low, high)
     return (bins,), input.dtype
 
 
 @opaque(
     _histc,
+    eager=True,
     shape=_histc_shape,
     samples=[S(t(6), 4), S(t(2, 3), 3, -1, 1)],
     errors=[Bad("E309", t(3), 0), Bad("E504", t(3), 2, 1, 0)],
@@ -47,10 +48,14 @@ def histc(input: Tensor, bins: int = 100, min: Scalar = 0, max: Scalar = 0):
 def _bincount_shape(input, weights, minlength):
     if input.dtype.kind not in "iu":
         raise fault("E307 bincount-needs-integers", input)
-    if input.ndim != 1 or (weights is not None and weights.shape != input.shape):
+    if input.ndim != 1:
         raise fault("E308 bincount-shape-input", input)
+    if weights is not None and weights.shape != input.shape:
+        raise fault("E308 bincount-weights", weights, input)
     values = value_of(input)
-    if minlength < 0 or (values < 0).any():
+    if minlength < 0:
+        raise fault("E504 bincount-minlength", minlength)
+    if (values < 0).any():
         raise fault("E504 bincount-takes-no-negative")
     size = max(int(values.max()) + 1 if values.size else 0, minlength)
     return (size,), _bincount_dtype(values, weights)
@@ -84,8 +89,8 @@ def _histogram(x, bins, span, weight, density):
         low, high = span or ((x.min(), x.max()) if x.size else (0.0, 1.0))
         if low == high:
             low, high = low - 0.5, high + 0.5
-        if not np.isfinite(low) or not np.isfinite(high):
-            raise fault("E504 histogram-range-data", low, high)
+        if not np.isfinite(high - low):
+            raise fault("E504 range-data", "histogram", low, high)
         edges = np.linspace(low, high, bins + 1)
     elif (np.diff(edges) < 0).any():
         raise fault("E504 histogram-edges-fall")
@@ -97,7 +102,7 @@ def _histogram(x, bins, span, weight, density):
 def _histogram_shape(input, count, weight):
     require_float("histogram", input)
     if count < 1:
-        raise fail("E309", f"`histogram` with {count} bins", help="give at least one bin")
+        raise fault("E309 bins", "histogram", count)
     if weight is not None and weight.shape != input.shape:
         raise fault("E308 histogram-weights-weight-input", weight, input)
     if weight is not None:
@@ -120,6 +125,7 @@ def _given_shape(input, bins, weight, density):
 
 @opaque(
     _histogram,
+    eager=True,
     shape=_even_shape,
     fields=("hist", "bin_edges"),
     samples=[S(t(6, grad=False), 3), S(t(4, grad=False), 2, range=(-1.0, 1.0), density=True)],

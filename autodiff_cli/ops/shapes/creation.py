@@ -13,7 +13,7 @@ from functools import reduce
 import numpy as np
 
 from ...errors import fail, fault
-from ...graph.declare import Any, Dtype, Scalar, Shape, Size, Tensor, function, opaque
+from ...graph.declare import Any, Dtype, Endpoint, Scalar, Shape, Size, Tensor, function, opaque
 from ...graph.dtypes import BOOL, FLOAT64, INT64, is_float
 from ...graph.node import Node
 from ...graph.op import Op, batched, cast
@@ -305,7 +305,7 @@ def spaced(start: Scalar, end: Scalar, steps: int, dtype: Dtype):
     errors=[Bad("E309", 0, 1, -1)],
     lacks="linspace_cpu bool",
 )
-def linspace(start: Scalar, end: Scalar, steps: int, *, dtype: Dtype | None = None):
+def linspace(start: Endpoint, end: Endpoint, steps: int, *, dtype: Dtype | None = None):
     """`steps` numbers from `start` to `end`, both included, at equal distances."""
     return F.spaced(start, end, steps, dtype or STATE.default_dtype)
 
@@ -316,7 +316,7 @@ def linspace(start: Scalar, end: Scalar, steps: int, *, dtype: Dtype | None = No
     lacks="logspace_cpu bool",
 )
 def logspace(
-    start: Scalar, end: Scalar, steps: int, base: float = 10.0, *, dtype: Dtype | None = None
+    start: Endpoint, end: Endpoint, steps: int, base: float = 10.0, *, dtype: Dtype | None = None
 ):
     """`steps` numbers from `base ** start` to `base ** end`, with equal ratios."""
     dtype = dtype or STATE.default_dtype

@@ -40,6 +40,7 @@ def whole_view(input: Tensor):
     public=False,
     view=True,
     steady=True,
+    strides_rule=same_strides,
     properties=frozenset({"own counter"}),
     samples=[S(t(2, 3))],
     counterpart=lambda input: input,
