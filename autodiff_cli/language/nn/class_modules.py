@@ -16,6 +16,7 @@ _FILES = {
     "reparametrized": "nn.utils.parametrize",
 }
 _NAMES = (
+    (r"AdaptiveLog\w+", "nn.modules.adaptive"),
     (r"\w+Transform|Transform", "distributions.transforms"),
     (r"\w+Loss(?:2d)?", "nn.modules.loss"),
     (r"\w*BatchNorm\dd", "nn.modules.batchnorm"),

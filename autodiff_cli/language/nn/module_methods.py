@@ -16,7 +16,7 @@ from ..values.iterators import Lazy
 from ..values.operations import truth
 from ..values.providers import from_above
 from ..values.user_classes import library_class
-from ..values.values import Handle, UserFunction
+from ..values.values import Builtin, Handle, UserFunction
 from .modules import CALL, CallHook, Hooks, Module, described
 from .optimizers import clear_gradient
 
@@ -189,6 +189,11 @@ def _register_forward_hook(
     return _hook("after")(self, hook, prepend)
 
 
+def _register_loading(self: Module, hook: Any, with_module: Any = False) -> Handle:
+    alone = Builtin("hook", lambda module, *given: call_value(hook, list(given), {}))
+    return _hook("loading")(self, hook if truth(with_module) else alone)
+
+
 def _state_method(name: str) -> Callable[..., Any]:
     return lambda *args, **kwargs: from_above("nn.module_state.METHODS")[name](*args, **kwargs)
 
@@ -222,7 +227,10 @@ def _generator(name: str, function: Callable[..., Any]) -> Callable[..., Lazy]:
     return run
 
 
-_OF_STATE = "state_dict load_state_dict to double float half cuda to_empty type"
+_OF_STATE = """
+    state_dict load_state_dict _save_to_state_dict _load_from_state_dict to double float half cuda
+    to_empty type
+"""
 _METHODS: dict[str, Callable[..., Any]] = {
     **{name: _generator(name, function) for name, function in _ITERATED.items()},
     "__init__": lambda self, *args, **kwargs: _init(self),
@@ -249,6 +257,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "register_full_backward_hook": _hook("reverse"),
     "register_backward_hook": _hook("reverse_last"),
     "register_load_state_dict_pre_hook": _hook("loading"),
+    "_register_load_state_dict_pre_hook": _register_loading,
     "register_load_state_dict_post_hook": _hook("loaded"),
     "register_state_dict_pre_hook": _hook("storing"),
     "register_state_dict_post_hook": _hook("stored"),

@@ -26,11 +26,17 @@ FILES: dict[str, str] = {
         KLDivLoss BCELoss BCEWithLogitsLoss HingeEmbeddingLoss MultiLabelMarginLoss SmoothL1Loss
         HuberLoss SoftMarginLoss CrossEntropyLoss MultiLabelSoftMarginLoss CosineEmbeddingLoss
         LinearCrossEntropyLoss MarginRankingLoss MultiMarginLoss TripletMarginLoss
-        TripletMarginWithDistanceLoss CTCLoss
+        TripletMarginWithDistanceLoss CTCLoss AdaptiveLogSoftmaxWithLoss
     """,
     "normalization": """
         LocalResponseNorm _Affine LayerNorm RMSNorm GroupNorm _NormBase _BatchNorm BatchNormNd
         _InstanceNorm InstanceNormNd _Dropout Dropout DropoutNd AlphaDropout FeatureAlphaDropout
+    """,
+    "gradients": """
+        _vjp conv1d_input conv1d_weight conv2d_input conv2d_weight conv3d_input conv3d_weight
+    """,
+    "fusion": """
+        _fused fuse_conv_bn_weights fuse_conv_bn_eval fuse_linear_bn_weights fuse_linear_bn_eval
     """,
     "recurrent": """
         _Cell RNNCell LSTMCell GRUCell rnn_step lstm_step gru_step _Recurrent RNN LSTM GRU
@@ -123,6 +129,7 @@ FILES: dict[str, str] = {
     "utilities": """
         _gradients get_total_norm clip_grads_with_norm_ clip_grad_norm_ clip_grad_norm
         clip_grad_value_ parameters_to_vector vector_to_parameters
+        consume_prefix_in_state_dict_if_present
     """,
     "windows": """
         _Conv ConvNd ConvTransposeNd MaxPoolNd MaxUnpoolNd AvgPoolNd FractionalMaxPool2d
@@ -151,6 +158,8 @@ _PREFIX = {
     "packed": "nn.utils.rnn.",
     "pruning": "nn.utils.prune.",
     "utilities": "nn.utils.",
+    "fusion": "nn.utils.fusion.",
+    "gradients": "nn.grad.",
     "distributions": "distributions.",
     "discrete": "distributions.",
     "transformed": "distributions.",
@@ -205,6 +214,12 @@ PATHS: dict[str, str] = {
     **{f"optim.{name}": name for name in (*OPTIMIZERS, "required")},
     "optim.lr_scheduler._LRScheduler": "LRScheduler",
     **{f"nn.{name}": name for name in ("_BatchNorm", "_InstanceNorm", "_Loss", "_WeightedLoss")},
+    **{
+        f"{path}.{name}": name
+        for path, file in (("nn.functional.grad", "gradients"), ("nn.utils", "fusion"))
+        for name in FILES[file].split()
+        if not name.startswith("_")
+    },
     "nn._ConvNd": "_Conv",
     "nn._DropoutNd": "_Dropout",
 }

@@ -13,7 +13,6 @@ from ...autograd.handles import wrap_view
 from ...autograd.tensor import Array, Tensor, new_leaf
 from ...errors import fault
 from ...graph.dtypes import DTYPES, is_float
-from ...graph.node import Shape
 from ...graph.op import constant, value_of
 from ...graph.params import check_device
 from ...graph.registry import F
@@ -41,12 +40,7 @@ def _state_dict(self: Module, *, prefix: Any = "", keep_vars: Any = False) -> di
             raise fault("E507 modules-nested-more-levels", MAX_DEPTH)
         for hook in list(module.storing.values()):
             call_value(hook, [module, path, keep], {})
-        for name, tensor in _stored(module):
-            whole = keep or type(tensor) is Uninitialized
-            found[path + name] = tensor if whole else wrap_view(F.detach(tensor.node), tensor)
-        if module.cls.flat.get("get_extra_state") is not None:
-            extra = call_value(module.get_attribute("get_extra_state"), [], {})
-            found[path + "_extra_state"] = extra
+        call_value(module.get_attribute("_save_to_state_dict"), [found, path, keep], {})
         below = [(f"{path}{n}.", m, depth + 1) for n, m in module.modules.items() if m is not None]
         pending.extend(reversed(below))
         if module.stored:
@@ -55,6 +49,17 @@ def _state_dict(self: Module, *, prefix: Any = "", keep_vars: Any = False) -> di
         for hook in list(module.stored.values()):
             call_value(hook, [module, found, path, {}], {})
     return found
+
+
+def _save_own(self: Module, destination: Any, prefix: Any, keep_vars: Any) -> None:
+    """What `state_dict` stores of one module."""
+    keep = truth(keep_vars)
+    for name, tensor in _stored(self):
+        whole = keep or type(tensor) is Uninitialized
+        destination[prefix + name] = tensor if whole else wrap_view(F.detach(tensor.node), tensor)
+    if self.cls.flat.get("get_extra_state") is not None:
+        extra = call_value(self.get_attribute("get_extra_state"), [], {})
+        destination[prefix + "_extra_state"] = extra
 
 
 def _stored(module: Module) -> list[tuple[str, Tensor]]:
@@ -93,74 +98,102 @@ def _load_state_dict(
     """Copy stored values into parameters and buffers of the same paths."""
     if not isinstance(state_dict, dict):
         raise fault("E208 state-dict-tensors", kind_of(state_dict))
-    unversioned = not hasattr(state_dict, "_metadata")
-    state_dict = OrderedDict(state_dict)
-    for path, module in self.named_modules():
-        for hook in list(module.loading.values()):
-            prefix = f"{path}." if path else ""
-            rest: list[Any] = [{}, truth(strict), [], [], []]
-            call_value(hook, [module, state_dict, prefix, *rest], {})
-    own: dict[str, Any] = {}
-    for path, module in self.named_modules():
-        prefix = f"{path}." if path else ""
-        own.update((prefix + name, tensor) for name, tensor in _stored(module))
-        if unversioned:
-            later = {prefix + name for name in module.cls.flat.get("added_later", ())}
-            state_dict = OrderedDict({n: own[n] for n in own if n in later} | state_dict)
-        if module.cls.flat.get("set_extra_state") is not None:
-            own[prefix + "_extra_state"] = module.get_attribute("set_extra_state")
-    missing = [name for name in own if name not in state_dict]
-    unexpected = [name for name in state_dict if name not in own]
-    given = [(name, kept, state_dict[name]) for name, kept in own.items() if name in state_dict]
-    fitting = [one for one in given if isinstance(one[1], Tensor)]
-    for _, kept, stored in fitting:
-        waits = type(kept) is Uninitialized
-        if waits and isinstance(stored, Tensor):  # it learns its size here
-            kept.__class__ = Tensor
-            kept.adopt(new_leaf(np.zeros(stored.shape, kept.dtype)))
-    differing = _differing(self.cls.name, fitting)
-    for name, kept, stored in given:
-        if not isinstance(kept, Tensor):
-            call_value(kept, [stored], {})
-        elif name in differing:
-            continue
-        elif truth(assign):
-            _assign(self, name, kept, stored)
-        else:
-            with grad_mode(False):
-                value = value_of(F.to_dtype(stored.looked_at, kept.dtype))
-                kept.overwrite(constant(np.array(value)))
-    matched = Matched(missing, unexpected)
-    for _, module in self.named_modules():
+    missing: list[Any] = []
+    unexpected: list[Any] = []
+    errors: list[Any] = []
+    about: dict[str, Any] = {"assign_to_params_buffers": truth(assign)}
+    if hasattr(state_dict, "_metadata"):
+        about["version"] = 1
+
+    def load(module: Module, state: dict[str, Any], prefix: str, depth: int) -> None:
+        if depth > MAX_DEPTH:
+            raise fault("E507 modules-nested-more-levels", MAX_DEPTH)
+        given = [state, prefix, about, True, missing, unexpected, errors]
+        call_value(module.get_attribute("_load_from_state_dict"), given, {})
+        for name, child in module.modules.items():
+            if child is not None:
+                path = f"{prefix}{name}."
+                below = {key: state[key] for key in state if key.startswith(path)}
+                load(child, below, path, depth + 1)
+        matched = Matched(missing, unexpected)
         for hook in list(module.loaded.values()):
             call_value(hook, [module, matched], {})
-    words = [f"{n} has shape {a} there, {b} here" for n, (a, b) in differing.items()]
-    said = "".join(map(_mismatch, differing, differing.values()))
+
+    load(self, OrderedDict(state_dict), "", 0)
+    said = "".join(f"\n\t{error}" for error in errors)
+    words = [error.words if isinstance(error, Mismatch) else str(error) for error in errors]
     if truth(strict) and (missing or unexpected):
         if unexpected:
             words.insert(0, f"unexpected {', '.join(map(str, unexpected))}")
             said = _keys("Unexpected", unexpected) + said
         if missing:
-            words.insert(0, f"missing {', '.join(missing)}")
+            words.insert(0, f"missing {', '.join(map(str, missing))}")
             said = _keys("Missing", missing) + said
         raise fault("E210 state-does-not-fit", said, self.cls.name, "; ".join(words))
     if words:
         raise fault("E308 sizes-state-do-not", said, "; ".join(words), owner=self.cls.name)
-    return matched
+    return Matched(missing, unexpected)
 
 
-def _assign(self: Module, path: str, tensor: Tensor, given: Tensor) -> None:
+def _load_own(
+    self: Module,
+    state_dict: Any,
+    prefix: Any,
+    local_metadata: Any,
+    strict: Any,
+    missing_keys: Any,
+    unexpected_keys: Any,
+    error_msgs: Any,
+) -> None:
+    """What `load_state_dict` does with one module: stored values go into its parameters and
+    buffers; what is missing, unexpected or of another size is told."""
+    given = [state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs]
+    for hook in list(self.loading.values()):
+        call_value(hook, [self, *given], {})
+    own = dict(_stored(self))
+    if "version" not in local_metadata:
+        for name in self.cls.flat.get("added_later", ()):
+            if name in own:
+                state_dict.setdefault(prefix + name, own[name])
+    for name, tensor in own.items():
+        if prefix + name not in state_dict:
+            missing_keys.append(prefix + name)
+            continue
+        stored = state_dict[prefix + name]
+        waits = type(tensor) is Uninitialized
+        if waits and isinstance(stored, Tensor):  # it learns its size here
+            tensor.__class__ = Tensor
+            tensor.adopt(new_leaf(np.zeros(stored.shape, tensor.dtype)))
+        error = _mismatch(self.cls.name, prefix + name, tensor, stored)
+        if error is not None:
+            error_msgs.append(error)
+        elif local_metadata.get("assign_to_params_buffers"):
+            _assign(self, name, tensor, stored)
+        else:
+            with grad_mode(False):
+                value = value_of(F.to_dtype(stored.looked_at, tensor.dtype))
+                tensor.overwrite(constant(np.array(value)))
+    extra = prefix + "_extra_state"
+    takes = self.cls.flat.get("set_extra_state") is not None
+    if takes and extra in state_dict:
+        call_value(self.get_attribute("set_extra_state"), [state_dict[extra]], {})
+    elif takes:
+        missing_keys.append(extra)
+    for key in list(state_dict):
+        first, *rest = key.removeprefix(prefix).split(".", 1)
+        known = first in self.modules if rest else first in own or (takes and key == extra)
+        if key.startswith(prefix) and not known:
+            unexpected_keys.append(key)
+
+
+def _assign(self: Module, name: str, tensor: Tensor, given: Tensor) -> None:
     """The stored tensor itself takes the place of a parameter or buffer."""
-    owner, _, name = path.rpartition(".")
-    found = self
-    for part in owner.split(".") if owner else []:
-        found = found.modules[part]
-    if name in found.buffers:
-        found.buffers[name] = given
+    if name in self.buffers:
+        self.buffers[name] = given
     elif given.is_parameter:
-        found.parameters[name] = given
+        self.parameters[name] = given
     else:
-        made = found.parameters[name] = new_leaf(value_of(given.node).copy(), tensor.requires_grad)
+        made = self.parameters[name] = new_leaf(value_of(given.node).copy(), tensor.requires_grad)
         made.is_parameter = True
 
 
@@ -170,30 +203,30 @@ def _keys(what: str, names: list[Any]) -> str:
     return f"\n\t{what} key(s) in state_dict: {quoted}. "
 
 
-def _mismatch(name: str, shapes: tuple[Shape, Shape]) -> str:
-    """What PyTorch says of a tensor of another size."""
-    there, here = (f"torch.Size({list(shape)})" for shape in shapes)
-    return (
-        f"\n\tsize mismatch for {name}: copying a param with shape {there} from checkpoint, "
-        f"the shape in current model is {here}."
+class Mismatch(str):
+    """What PyTorch says of a tensor of another size, and our words for it."""
+
+    words = ""
+
+
+def _mismatch(owner: str, name: str, tensor: Tensor, value: Any) -> Mismatch | None:
+    """How a stored tensor does not fit."""
+    if not isinstance(value, Tensor) or isinstance(value, Array):
+        kind = "numpy.ndarray" if isinstance(value, Array) else type(value).__name__
+        said = (
+            f'\n\tWhile copying the parameter named "{name}", expected torch.Tensor or '
+            f"Tensor-like object from checkpoint but received <class '{kind}'>"
+        )
+        raise fault("E208 state-needs-tensors", said, kind, name=name, owner=owner)
+    there, here = value.looked_at.shape, tensor.looked_at.shape
+    if there == here:
+        return None
+    error = Mismatch(
+        f"size mismatch for {name}: copying a param with shape torch.Size({list(there)}) from "
+        f"checkpoint, the shape in current model is torch.Size({list(here)})."
     )
-
-
-def _differing(owner: str, given: list[tuple[str, Tensor, Any]]) -> dict[str, tuple[Shape, Shape]]:
-    """The shapes of stored tensors that are not those here, there and here, by their names."""
-    differing = {}
-    for name, tensor, value in given:
-        if not isinstance(value, Tensor) or isinstance(value, Array):
-            kind = "numpy.ndarray" if isinstance(value, Array) else type(value).__name__
-            said = (
-                f'\n\tWhile copying the parameter named "{name}", expected torch.Tensor or '
-                f"Tensor-like object from checkpoint but received <class '{kind}'>"
-            )
-            raise fault("E208 state-needs-tensors", said, kind, name=name, owner=owner)
-        there, here = value.looked_at.shape, tensor.looked_at.shape
-        if there != here:
-            differing[name] = there, here
-    return differing
+    error.words = f"{name} has shape {there} there, {here} here"
+    return error
 
 
 # -- dtypes ---------------------------------------------------------------------------------------
@@ -250,6 +283,8 @@ def _as(dtype: str) -> Callable[[Module], Module]:
 METHODS: dict[str, Callable[..., Any]] = {
     "state_dict": _state_dict,
     "load_state_dict": _load_state_dict,
+    "_save_to_state_dict": _save_own,
+    "_load_from_state_dict": _load_own,
     "to": _to,
     "type": _to,
     "double": _as("float64"),

@@ -268,7 +268,7 @@ def _provide(names: dict[str, Any]) -> None:
     """Define the names that the library's files use besides the builtins."""
     paths = {
         "torch": "", "F": "nn.functional", "math": "math", "os": "python.os", "sys": "python.sys",
-        "np": "np", "abc": "python.collections.abc",
+        "np": "np", "abc": "python.collections.abc", "collections": "python.collections",
     }  # fmt: skip
     spaces = {name: Namespace(path) for name, path in paths.items()}
     names.update(SUPPORT, Module=MODULE, euler=0.57721566490153286060, **spaces)

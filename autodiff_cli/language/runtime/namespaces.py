@@ -35,7 +35,8 @@ _TORCH = """
     optim.lr_scheduler distributions distributions.constraints distributions.kl
     distributions.transforms masked random
     autograd.forward_ad autograd.graph nn.parameter nn.utils.rnn nn.utils.prune
-    nn.utils.parametrize nn.utils.parametrizations utils utils.data utils.checkpoint amp
+    nn.utils.parametrize nn.utils.parametrizations nn.utils.fusion nn.grad utils utils.data
+    utils.checkpoint amp
     cuda backends backends.cudnn backends.cuda backends.cuda.matmul optim.swa_utils testing
 """
 MODULES: dict[str, str] = {
@@ -56,5 +57,8 @@ MODULES: dict[str, str] = {
     **{name: f"python.{name}" for name in f"copy {_PYTHON} {UNUSED}".split()},
 }
 
-_OTHERS = "accelerator np.random autograd.function backends.cudnn backends.mps cuda.amp mps version"
+_OTHERS = """
+    accelerator np.random autograd.function backends.cudnn backends.mps cuda.amp mps version
+    nn.functional.grad
+"""
 NAMESPACES = frozenset(MODULES.values()) | set(_OTHERS.split())
