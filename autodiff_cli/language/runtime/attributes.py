@@ -555,7 +555,9 @@ METHODS: dict[str, Callable[..., Any]] = {
     "detach": lambda tensor: wrap_view(F.detach(tensor.looked_at), tensor),
     "detach_": _detach_,
     "numpy": _numpy,
-    "data_ptr": lambda t: id(t.share()) + t.dtype.itemsize * first_place(t),
+    "data_ptr": lambda t: (
+        id(t.share()) + t.dtype.itemsize * first_place(t) if t.looked_at.numel else 0
+    ),
     "storage_offset": lambda t: first_place(t),
     "cpu": lambda t, *a, **k: t,
     "cuda": lambda t, *a, **k: check_device("cuda"),

@@ -57,11 +57,12 @@ def written(name: str, found: Any, out: Any, exact: bool = False) -> Any:
     return out
 
 
-def check_resizable(tensor: Tensor) -> None:
-    """E203 for another shape of a tensor whose memory others look at, E411 of a variable."""
-    tensor.settle()
-    shared = tensor.storage is not None and (tensor.steps or getrefcount(tensor.storage) > 2)
+def check_resizable(tensor: Tensor, grows: bool = True) -> None:
+    """E203 for more memory of a tensor whose memory others look at, E411 of a variable."""
     if tensor.requires_grad and not STATE.inference:
         raise fault("E411 another-shape")
-    if shared:
+    if not grows:
+        return
+    tensor.settle()
+    if tensor.storage is not None and (tensor.steps or getrefcount(tensor.storage) > 2):
         raise fault("E203 resize-tensors-their-own")

@@ -19,7 +19,7 @@ from ...graph.params import to_int, to_shape, to_size
 from ...graph.registry import F
 from ...graph.sizes import check_size
 from ...graph.state import STATE, grad_mode
-from ...graph.strides import is_contiguous, strides_of
+from ...graph.strides import contiguous_strides, is_contiguous, strides_of
 from .dialect import kind_of
 from .out_arguments import check_resizable
 from .subscripts import index
@@ -86,9 +86,22 @@ def as_strided(tensor: Tensor, size: Any, stride: Any, storage_offset: Any = Non
     return wrap_view(node, base)
 
 
-def look_at(tensor: Tensor, source: Any) -> Tensor:
-    """`x.set_(y)`: look at the memory of another tensor."""
-    other = as_given("set_", source)
+def look_at(
+    tensor: Tensor,
+    source: Any = None,
+    storage_offset: Any = 0,
+    size: Any = None,
+    stride: Any = None,
+) -> Tensor:
+    """`x.set_(y)`: look at the memory of another tensor, or at a storage as `as_strided` does."""
+    if isinstance(source, StorageView):
+        shape = (len(source),) if size is None else to_shape(size)
+        steps = contiguous_strides(shape) if stride is None else to_shape(stride)
+        other = as_strided(source.tensor, shape, steps, storage_offset)
+    elif source is None:
+        other = Tensor(F.zeros((0,), dtype=tensor.dtype))
+    else:
+        other = as_given("set_", source)
     if other.dtype != tensor.dtype:
         theirs, own = SCALAR_NAMES[other.dtype.name], SCALAR_NAMES[tensor.dtype.name]
         raise fault("E307 set-other-dtype", other, tensor, theirs, own)
@@ -105,13 +118,21 @@ def look_at(tensor: Tensor, source: Any) -> Tensor:
 def resize(tensor: Tensor, *size: Any) -> Tensor:
     """`x.resize_(2, 3)`: the first numbers in another shape; what is new is undefined, here 0."""
     shape = to_size(size[0] if len(size) == 1 else size)
-    check_resizable(tensor)
-    flat = F.reshape(tensor.node, (-1,))
-    count = prod(shape)
+    check_resizable(tensor, grows=False)
     check_size(shape, tensor.dtype)
+    if shape == tuple(tensor.shape):
+        return tensor
+    count, node = prod(shape), tensor.looked_at
+    room = tensor.share().node.numel - first_place(tensor)
+    if count <= room and is_contiguous((base_of(tensor) or tensor).node):
+        tensor.become_view(as_strided(tensor, shape, contiguous_strides(shape)), True)
+        return tensor
+    check_resizable(tensor)
+    strides = strides_of(node)
+    order = sorted(range(node.ndim), key=lambda dim: -strides[dim])
+    flat = F.reshape(F.permute(node, tuple(order)), (-1,))
     if count > tensor.node.numel:
         flat = F.cat((flat, F.zeros((count - tensor.node.numel,), dtype=tensor.dtype)), 0)
-    if shape != tuple(tensor.shape):
-        tensor.count_change()
+    tensor.count_change()
     tensor.adopt(Tensor(F.reshape(F.narrow(flat, 0, 0, count), shape)))
     return tensor
