@@ -54,8 +54,12 @@ def shown(node: Node, reader: Node, since: int = 0) -> Node:
     now = _now(node, saved, node, reader, since)
     if now is node:
         return node
+    return _with_history(node, now)
+
+
+def _with_history(node: Node, value: Node) -> Node:
     with grad_mode(True):  # rules look at whether it requires grad
-        return F.with_value(node, F.detach(now))
+        return F.with_value(node, F.detach(value))
 
 
 def _now(node: Any, saved: bool, read: Node, reader: Node, since: int) -> Any:
@@ -85,14 +89,18 @@ def _now(node: Any, saved: bool, read: Node, reader: Node, since: int) -> Any:
 
 
 def arguments(reader: Node, since: int = 0) -> tuple[Any, ...]:
-    """The arguments of a node for its rule, with what their memory holds now."""
+    """The arguments of a node for its rule, with what their memory holds now, or hooks gave."""
+    packed = reader.marks and reader.marks.context and reader.marks.context.packed
+    unpacked = packed.places if packed else {}
     return tuple(
-        shown(arg, reader, since)
+        _with_history(arg, unpacked[at])
+        if at in unpacked
+        else shown(arg, reader, since)
         if type(arg) is Node
         else tuple(shown(part, reader, since) if type(part) is Node else part for part in arg)
         if type(arg) is tuple
         else arg
-        for arg in reader.args
+        for at, arg in enumerate(reader.args)
     )
 
 

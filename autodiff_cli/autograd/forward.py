@@ -15,7 +15,7 @@ from ..errors import fault
 from ..graph.dtypes import FLOAT32, FLOAT64, is_float
 from ..graph.kinds import Kind
 from ..graph.node import Node
-from ..graph.op import LEAF, OUTPUT, cast, leaf, results_of
+from ..graph.op import LATE, LEAF, OUTPUT, cast, leaf, results_of
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode
 from ..graph.walk import SEQUENCE, walk
@@ -181,6 +181,9 @@ def _sources(node: Node) -> tuple[Node, ...]:
 def moves(node: Node) -> bool:
     """Whether a node depends on a variable in forward mode."""
     return any(n.op.key == "level" and not n.args[1].reverse for n in walk([node], _sources))
+
+
+LATE.moves = moves
 
 
 def depends(node: Node, targets: list[Node]) -> bool:

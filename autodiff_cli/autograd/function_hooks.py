@@ -15,27 +15,33 @@ if TYPE_CHECKING:
 
 
 class Packed:
-    """What a node saved, as the program packed it: nodes with what stands for them."""
+    """What a node saved, as the program packed it: nodes with what stands for them, as the operand
+    at one place or, for -1, wherever the rule reads them. `places`: the operands while it runs."""
 
-    __slots__ = ("node", "saved", "unpack")
+    __slots__ = ("places", "saved", "unpack")
 
-    def __init__(self, saved: list[tuple[Node, Any]], unpack: Callable[[Any], Any]):
+    def __init__(self, saved: list[tuple[Node, Any, int]], unpack: Callable[[Any], Any]):
         self.saved = saved
         self.unpack = unpack
+        self.places: dict[int, Node] = {}
 
     @contextmanager
     def unpacked(self) -> Iterator[None]:
         """While this runs the saved nodes have the values that the program unpacks."""
         before = STATE.replaced, STATE.overwriting
         held = [
-            (node, node.mark().replaced, Content(self.unpack(p).node)) for node, p in self.saved
+            (node, node.mark().replaced, Content(self.unpack(p).node))
+            for node, p, at in self.saved
+            if at < 0
         ]
+        self.places = {at: self.unpack(p).node for _, p, at in self.saved if at >= 0}
         for node, _, holder in held:
             node.mark().replaced = holder, None, None
         STATE.replaced = STATE.overwriting = True
         try:
             yield
         finally:
+            self.places = {}
             for node, replaced, _ in held:
                 node.mark().replaced = replaced
             STATE.replaced, STATE.overwriting = before
@@ -77,14 +83,21 @@ def visit(running: Pass, node: Node, g: Any) -> None:
 def _visit(running: Pass, node: Node, g: Any) -> None:
     attached: Attached = node.mark().context
     several = node.outputs is not None
-    outputs = [g.get(i) for i in range(len(node.outputs or ()))] if several else [g]
+    own = "own saving" in node.op.properties
+    results = node.args[2].results if own else node.outputs or (node,)  # None for what is no tensor
+    at = [i for i, result in enumerate(results) if result is not None]
+    outputs: list[Node | None] = [None] * len(results)
+    for i, place in enumerate(at):
+        outputs[place] = g.get(i) if several else g
     for hook in list(attached.before.values()):
         outputs = hook(outputs) or outputs
-    g = {i: part for i, part in enumerate(outputs) if part is not None} if several else outputs[0]
+    if several:
+        g = {i: outputs[place] for i, place in enumerate(at) if outputs[place] is not None}
+    else:
+        g = outputs[at[0]]
     if not attached.after:
         running.differentiate(node, g)
         return
-    own = "own saving" in node.op.properties
     inputs = list(node.args[0]) if own else [x for x in node.inputs if x.dtype.kind == "f"]
     needed, running.needed = running.needed, None if own else running.needed
     found = running.apart(node, g)

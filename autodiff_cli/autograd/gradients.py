@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ..errors import Label, fault
 from ..graph.node import Node
 from ..graph.op import LEAF, cast
@@ -13,7 +11,7 @@ from ..graph.strides import dense_strides, same_layout, strides_of
 from . import reverse, rules
 from .handles import view_steps, wrap_view
 from .storage import without_history
-from .tensor import AccumulateGrad, Tensor, new_leaf
+from .tensor import AccumulateGrad, Tensor
 from .views import single
 
 
@@ -136,7 +134,6 @@ def grad(
     retain_graph: bool | None = None,
     create_graph: bool = False,
     allow_unused: bool = False,
-    materialize: bool = False,
 ) -> tuple[Tensor | None, ...]:
     """`torch.autograd.grad`."""
     for attempt in STATE.attempts:
@@ -158,12 +155,8 @@ def grad(
     results: list[Tensor | None] = []
     known = [t for t in grad_outputs if t is not None]
     for i, (tensor, g) in enumerate(zip(inputs, found, strict=True)):
-        if g is None and not (allow_unused or materialize):
+        if g is None and not allow_unused:
             raise fault("E410 input-grad", i, tuple(tensor.shape))
-        if g is None and materialize:
-            zeros = np.zeros(tensor.shape, tensor.dtype)
-            results.append(new_leaf(zeros, requires_grad=create_graph))
-            continue
         result = None if g is None else _handle(g, known, create_graph)
         results.append(result)
         if result is not None:

@@ -47,8 +47,10 @@ def wrap_view(node: Node, of: Tensor) -> Tensor:
             else:
                 tensor.counter = of.counted()
                 tensor.known_changes = tensor.counter.count
-            if not STATE.grad or getattr(of, "untracked", False):
-                tensor.untracked = True
+            mode = "inference" if STATE.inference else "" if STATE.grad else "no_grad"
+            mode = mode or getattr(of, "untracked", "")
+            if mode and tensor.steps.cut != tensor.steps.count:
+                tensor.untracked = mode
                 if root.requires_grad and not node.requires_grad and not tensor.steps.cut:
                     # As PyTorch has it: what looks at a tensor that requires grad does so too.
                     tensor.accumulator = Unkept()

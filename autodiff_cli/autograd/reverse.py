@@ -142,7 +142,7 @@ class Pass:
             with grad_mode(self.create_graph):
                 before = STATE.span
                 take = self.cotangents.pop
-                visit = self._visit_checking if STATE.anomaly else self._visit
+                visit = self._visit
                 awaited = self._awaited()
                 for node in self.order:
                     g = take(node, None)
@@ -190,16 +190,6 @@ class Pass:
         """Whether this pass may come to a node."""
         node = node.args[0] if node.op is OUTPUT else node
         return node in self.order and (self.needed is None or node in self.needed)
-
-    def _visit_checking(self, node: Node, g: Any) -> None:
-        """`_visit` in anomaly mode: E501 when it gave a NaN to an input."""
-        self._visit(node, g)
-        for at, x in enumerate(self._parents(node)):
-            given = self.cotangents.get(x)
-            if type(given) is Node and is_float(given.dtype) and np.isnan(value_of(given)).any():
-                where = labelled(node.span, "computed here")
-                named = node.grad_name
-                raise fault("E501 backward-gives-nan", shown(node), named, at, labels=where)
 
     def _visit(self, node: Node, g: Any) -> None:
         marks = node.marks
@@ -315,6 +305,8 @@ class Pass:
             found = rule(g, out, *args)
         if type(found) is not tuple:
             found = (found,)
+        if STATE.anomaly:
+            _check_nan(node, found)
         if not self.retain:
             if marks is None:
                 node.marks = FREED
@@ -433,6 +425,14 @@ class Pass:
         run = Pass(seeds, wanted, self.create_graph, retain)
         run.stops, run.inner = True, self.inner
         return run.run()
+
+
+def _check_nan(node: Node, found: tuple[Any, ...]) -> None:
+    """E501 for a NaN that a rule gives, in anomaly mode."""
+    for at, (_, g) in enumerate(slopes(node.op, node.args, found)):
+        if g is not None and is_float(g.dtype) and np.isnan(value_of(g)).any():
+            where = labelled(node.span, "computed here")
+            raise fault("E501 backward-gives-nan", shown(node), node.grad_name, at, labels=where)
 
 
 def _named_slope(node: Node, x: Node, gx: Node, g: Any) -> Node:

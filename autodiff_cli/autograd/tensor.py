@@ -119,9 +119,9 @@ def laid_out_as(old: Node, node: Node) -> Node:
 
 class Tensor:
     """A handle. `node` is always current; `steps` are the view ops that lead from the storage's
-    node to it (op, arguments after the first, index of the result or -1). `untracked` is set for
-    views that were made under no_grad; `forbids` says in PyTorch's words why a view that a
-    program's Function returned cannot be changed in place."""
+    node to it (op, arguments after the first, index of the result or -1). `untracked` is the mode
+    without history in which a view was made, or one that it looks through; `forbids` says in
+    PyTorch's words why a view that a program's Function returned cannot be changed in place."""
 
     __slots__ = (
         "__weakref__",
@@ -139,7 +139,7 @@ class Tensor:
     )
     counter: Counter
     known_changes: int
-    untracked: bool
+    untracked: str
     forbids: str
 
     def __init__(self, node: Node, accumulator: AccumulateGrad | None = None):
@@ -429,7 +429,10 @@ class Tensor:
             check_apart(self, () if by is None else by.inputs, source, by)
         if self.steps:
             check_view(self, node)
+        before = self.node
         self.overwrite(node, by)
+        if STATE.written is not None:
+            STATE.written(self, before)
         self.check_inference()  # PyTorch has written by then
 
     def check_inference(self) -> None:
@@ -536,6 +539,9 @@ class Tensor:
             if shared and self.storage is not None:
                 self.steps = self.steps.then((F.detach, (), -1))
                 self.storage.set_apart(self.steps.last, node)
+        if self.storage is not None:  # other views are made anew
+            self.storage.version += 1
+            self.seen = self.storage.version
         self._node = node
         node.handle = ref(self)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import AutodiffError, fault
 from ..graph.node import Node
-from ..graph.op import OUTPUT, constant, number, value_of
+from ..graph.op import LEAF, OUTPUT, constant, number, value_of
 from ..graph.registry import F
 from ..graph.state import STATE
 from ..graph.strides import strides_of
@@ -226,40 +226,64 @@ def check_view(view: Tensor, value: Node) -> None:
     forbids = getattr(view, "forbids", "")
     if forbids:
         raise fault("E405 view-function-returned-cannot", _changed_in_place(node, forbids))
+    if mode := getattr(view, "untracked", ""):
+        raise fault("E405 view-was-made-under", mode, _untracked(node, mode))
     if view.steps.cut:
         return
     if view.steps.several is not None:
         op = view.steps.several[0]
         words = _changed_in_place(node, _one_of_several(node))
         raise fault("E405 result-cannot-changed-place", op, words)
-    if getattr(view, "untracked", False):
-        raise fault("E405 view-was-made-under")
 
 
 def lost_history(view: Tensor, whole: Node) -> bool:
     """Whether the history of a view cannot be made anew now that the whole has changed."""
-    if not whole.requires_grad or view.steps.cut:
+    if not whole.requires_grad:
         return False
-    return getattr(view, "untracked", False) or view.steps.several is not None
+    if getattr(view, "forbids", ""):
+        return True
+    known = not getattr(view, "untracked", "") and view.steps.several is None
+    return not (view.steps.cut or known)
 
 
 def history_lost(view: Tensor, before: Node) -> AutodiffError:
     """E407 for a view whose history is lost; `before` is what it was when that was made."""
     several = view.steps.several
-    changed = "its base or another view of its base has been modified inplace"
-    if several is None or not before.requires_grad or getattr(view, "untracked", False):
-        made = "made under no_grad"
-        words = _UNTRACKED.replace("is being modified inplace", changed)
+    mode, forbids = getattr(view, "untracked", ""), getattr(view, "forbids", "")
+    if forbids and not mode:
+        made, words = "returned by a Function", forbids
+    elif several is None or not before.requires_grad or mode:
+        made = f"made under {mode or 'no_grad'}"
+        words = _untracked(before, mode or "no_grad")
     else:
         made = f"made by `{several[0].name}` with others"
-        words = _one_of_several(before).replace("is being modified inplace", changed)
+        words = _one_of_several(before)
+    changed = "its base or another view of its base has been modified inplace"
+    words = words.replace("is being modified inplace", changed)
     return fault("E407 view-was-cannot-used", made, words)
 
 
 def _changed_in_place(view: Node, words: str) -> str:
     """What PyTorch says of a view that may not be changed: one without a gradient of its own is
     nobody's output."""
-    return words if view.requires_grad else _UNTRACKED.split(".")[0] + words[words.index(".") :]
+    whose = _untracked(view, "no_grad").split(".")[0]
+    return words if view.requires_grad else whose + words[words.index(".") :]
+
+
+def _untracked(view: Node, mode: str) -> str:
+    """What PyTorch says of a view without a history that was made in a mode, or looks at one."""
+    inference = mode != "no_grad"
+    made, index = view.args if view.op is OUTPUT else (view, 0)
+    whose = "A view was"
+    function = made.grad_name.removesuffix("Backward0")
+    if view.requires_grad and view.op is not LEAF and function != "AsStrided":
+        whose = f"Output {index} of {function} is a view of a view which was"
+    return _UNTRACKED.format(
+        whose,
+        mode,
+        "in normal mode" if inference else "with grad mode enabled",
+        "inference_mode" if inference else mode,
+    )
 
 
 def _one_of_several(view: Node) -> str:
@@ -273,9 +297,9 @@ _ONE_OF_SEVERAL = (
     "modified inplace. You should replace the inplace operation by an out-of-place one."
 )
 _UNTRACKED = (
-    "A view was created in no_grad mode and is being modified inplace with grad mode enabled. "
+    "{} created in {} mode and is being modified inplace {}. "
     "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your "
-    "code by moving both the view and the inplace either both inside the no_grad block (if you "
+    "code by moving both the view and the inplace either both inside the {} block (if you "
     "don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked)."
 )
 

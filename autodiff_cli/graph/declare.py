@@ -15,7 +15,8 @@ from typing import Any
 from ..errors import fault
 from .dtypes import DTYPES, SCALAR_TYPES
 from .kinds import Kind, Promote
-from .op import Op
+from .node import Node
+from .op import LATE, Op
 from .params import (
     REQUIRED,
     AllDims,
@@ -43,6 +44,7 @@ from .params import (
 )
 from .registry import register
 from .shapes import reduced_shape
+from .state import STATE
 
 
 def camel(key: str) -> str:
@@ -100,6 +102,20 @@ def _lacking(op: Op, text: str) -> Callable[..., None]:
     return checked
 
 
+def _reverse_only(op: Op) -> Callable[..., None]:
+    """A check that refuses operands that move in forward mode."""
+    check = op.check
+
+    def checked(*bound: Any) -> None:
+        if check is not None:
+            check(*bound)
+        operands = [bound[at] for at in op.tensor_params if isinstance(bound[at], Node)]
+        if STATE.dual and any(map(LATE.moves, operands)):  # type: ignore[arg-type]  # bound with autograd
+            raise fault("E404 no-forward-formula", op.name, op.no_forward)
+
+    return checked
+
+
 def _declare(
     kind: Kind, kernel: Any, options: dict[str, Any]
 ) -> Callable[[Callable[..., Any]], Op]:
@@ -125,6 +141,8 @@ def _declare(
             setattr(op, option, value)
         if lacks:
             op.check = _lacking(op, lacks)
+        if op.no_forward:
+            op.check = _reverse_only(op)
         register(op)
         return op
 

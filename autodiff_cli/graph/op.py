@@ -392,11 +392,12 @@ def _halved(body: Any) -> Any:
 class _Late:
     """Functions that upper layers provide; bound once when those layers are imported."""
 
-    __slots__ = ("evaluate", "places_read")
+    __slots__ = ("evaluate", "moves", "places_read")
 
     def __init__(self) -> None:
         self.evaluate: Callable[[list[Node]], None] | None = None
         self.places_read: Callable[[Node], Sequence[int]] | None = None
+        self.moves: Callable[[Node], bool] | None = None
 
 
 LATE = _Late()

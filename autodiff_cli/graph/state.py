@@ -98,7 +98,8 @@ class Run:
         self.over: AutodiffError | None = None
         self.entered = self.forward = 0
         self.different: list[Any] = []
-        self.duals: list[tuple[Any, Any, int]] = []
+        self.duals: list[Any] = []
+        self.written: Callable[[Any, Any], None] | None = None  # told of changes in place
         self.bare: list[Any] = []
         self.began = self.mark = self.garbage = 0
         self.python = False
@@ -115,6 +116,7 @@ class Run:
         self.wrt: dict[str, None] = {}
         self.differentiated = (0, True)
         self.hooked = 0
+        self.module_hooks: Any = None  # those of all modules
         self.only: Any = None  # what the only backward pass began at
         self.unequal: list[Any] = []
         self.printing: list[int] = []

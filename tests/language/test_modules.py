@@ -46,6 +46,34 @@ def outcome(program: str) -> Any:
     return run(Source(program, "program.py"), Options(backward=False))
 
 
+def test_hooks_of_all_modules_that_see_the_last_function() -> None:
+    report = outcome(
+        "import torch, torch.nn as nn\n"
+        "def told(m, gi, go):\n"
+        "    print(type(m).__name__, gi, go)\n"
+        "    return tuple(g * 2 for g in gi)\n"
+        "m = nn.Sigmoid()\nm.register_backward_hook(lambda m, gi, go: print('own', gi))\n"
+        "x = torch.zeros(2, requires_grad=True)\n"
+        "with nn.modules.module.register_module_backward_hook(told):\n"
+        "    m(x).sum().backward()\n"
+        "print(x.grad)\n"
+        "with nn.modules.module.register_module_backward_hook(lambda m, gi, go: gi[:-1]):\n"
+        "    try: m(x).sum().backward()\n"
+        "    except RuntimeError as e: print(e)\n"
+        "try: nn.modules.module.register_module_full_backward_hook(told)\n"
+        "except RuntimeError as e: print(e)\n"
+    )
+    assert report.error is None, report.error
+    assert report.stdout == (  # as PyTorch, which keeps what kind of hooks there are in the process
+        "Sigmoid (tensor([0.2500, 0.2500]),) (tensor([1., 1.]),)\n"
+        "own (tensor([0.5000, 0.5000]),)\n"
+        "tensor([0.5000, 0.5000])\n"
+        "hook '<lambda>' has returned an incorrect number of values (got 0, but expected 1)\n"
+        "Cannot use both regular backward hooks and full backward hooks as a global Module hook. "
+        "Please use only one of them.\n"
+    )
+
+
 def test_native_files_have_modules() -> None:
     report = outcome(
         "n = 3\nmanual_seed(0)\nlayer = nn.Linear(n, 2)\nx = [[1, 2, 3]]\n"

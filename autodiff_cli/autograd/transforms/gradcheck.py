@@ -13,6 +13,7 @@ from ...errors import AutodiffError, fail, fault
 from ...graph.dtypes import FLOAT64, is_float
 from ...graph.node import Node
 from ...graph.op import OUTPUT, constant, value_of
+from ...graph.params import shown
 from ...graph.registry import F
 from ...graph.state import STATE
 from ...graph.strides import strides_of
@@ -100,8 +101,7 @@ class _Check:
     def results(self) -> list[Tensor]:
         """What the function gives."""
         result = self.call(list(self.given), {})
-        result = tuple(result) if isinstance(result, list) else result
-        return tensors_in(self.name, "what the function returned", result)
+        return _tensors(self.name, result)
 
     def compare(self, outputs: list[Node], forward: bool) -> None:
         """The derivatives of one mode beside difference quotients."""
@@ -118,16 +118,17 @@ class _Check:
         moved = [self._moved(at, way, outputs) for at, way in enumerate(ways)] if forward else []
         for place, i in enumerate(wanted):
             pulled = [] if forward else self._pulled(outputs[i], seeds[place])
-            for at, x in enumerate(self.tensors):
+            for at in range(len(self.tensors)):
                 numeric, weight = numerics[at][i].T, 1.0
                 analytic = moved[at][i].T if forward else pulled[at]
                 if fast:
                     weight = float(ways[at].sum())
                     if not forward:
                         weight *= float(seeds[place].sum())
-                        numeric, analytic = seeds[place] @ numeric, analytic @ ways[at].T
+                        numeric = (seeds[place].T * numeric).sum(0).reshape(1, 1)
+                        analytic = analytic @ ways[at].T
                 bound = options.atol * weight + options.rtol * np.abs(numeric)
-                self._compare(analytic, numeric, bound, (i, outputs[i]), (at, x.node), forward)
+                self._compare(analytic, numeric, bound, (place, i), at, outputs, forward)
 
     def _differences(self, at: int, ways: np.ndarray, outputs: list[Node]) -> list[np.ndarray]:
         """For each output the difference quotients, a row for each way to move one input. The input
@@ -136,8 +137,10 @@ class _Check:
         base = np.array(x.numpy())
         rows = []
         for place, way in enumerate(ways):
-            index = tuple(int(i) for i in np.unravel_index(place, base.shape))
-            where = "" if self.options.fast else f"on index {index} "
+            where = ""
+            if len(ways) == base.size and not self.options.fast:
+                index = tuple(int(i) for i in np.unravel_index(place, base.shape))
+                where = f"on index {index} "
             sides = []
             for step in (-eps, eps):
                 moved = (base + (step * way).reshape(base.shape)).astype(base.dtype)
@@ -287,17 +290,20 @@ class _Check:
         analytic: np.ndarray,
         numeric: np.ndarray,
         bound: np.ndarray,
-        output: tuple[int, Node],
-        input: tuple[int, Node],
+        output: tuple[int, int],
+        at: int,
+        outputs: list[Node],
         forward: bool,
     ) -> None:
+        """Of one output, the first of its numbers among those that require grad, and one input."""
         with np.errstate(all="ignore"):
             off = np.abs(analytic - numeric)
             same = (analytic == numeric) | np.isnan(analytic) & np.isnan(numeric)
             wrong = ~((off <= bound) | same)
         if not wrong.any():
             return
-        (i, out), (at, x) = output, (self.places[input[0]], input[1])
+        (place, i), argument = output, self.places[at]
+        out, x = outputs[i], self.tensors[at].node
         worst = np.where(np.isnan(off), np.inf, off - bound)
         order = np.argsort(-worst.reshape(-1), kind="stable")[: min(3, int(wrong.sum()))]
         whole = not self.options.fast
@@ -306,7 +312,7 @@ class _Check:
             a, b = divmod(int(flat), analytic.shape[1])
             places = (_place(a, out), _place(b, x)) if whole else ("", " along one direction")
             notes.append(
-                f"d output{i}{places[0]} / d input{at}{places[1]}: "
+                f"d output{i}{places[0]} / d input{argument}{places[1]}: "
                 f"{analytic[a, b]:.8g} by autodiff, {numeric[a, b]:.8g} by differences"
             )
         both = "".join(
@@ -317,11 +323,13 @@ class _Check:
             )
         )
         how = "computed with forward mode " if forward else ""
-        words = f"Jacobian {how}mismatch for output {i} with respect to input {at},{both}\n"
+        words = f"Jacobian {how}mismatch for output {place} with respect to input {at},{both}\n"
+        if not whole:
+            words += self._slowly(i, at, outputs, forward)
         raise fail(
             "E602",
-            f"`{self.name}`: the derivative of output {i} with respect to input {at} is wrong in "
-            f"{int(wrong.sum())} of {wrong.size} places",
+            f"`{self.name}`: the derivative of output {i} with respect to input {argument} is "
+            f"wrong in {int(wrong.sum())} of {wrong.size} places",
             notes=(*notes, f"PyTorch: {words}"),
             help=(
                 "is a backward written by hand wrong, or is there a kink or a float32 input?",
@@ -329,9 +337,46 @@ class _Check:
             ),
         )
 
+    def _slowly(self, i: int, at: int, outputs: list[Node], forward: bool) -> str:
+        """What PyTorch says of a derivative that is wrong along one direction: its elements."""
+        out = outputs[i]
+        ways = [_ways(x.node, None) for x in self.tensors]
+        numeric = [self._differences(j, way, outputs) for j, way in enumerate(ways)][at][i]
+        if forward:
+            analytic = self._moved(at, ways[at], outputs)[i]
+        else:
+            analytic = self._pulled(out, _ways(out, None))[at].T
+        found = [part.astype(out.dtype) for part in (numeric, analytic)]
+        texts = [format_tensor(part, default_dtype=STATE.default_dtype) for part in found]
+        far = np.max(np.abs(found[0] - found[1]), initial=0)
+        bound = self.options.atol + self.options.rtol * np.abs(found[0])
+        fits = bool((np.abs(found[0] - found[1]) <= bound).all())
+        return _IN_SLOW_MODE.format(*texts, far) + (_FITS if fits else "")
+
+
+_IN_SLOW_MODE = (
+    "\nThe above quantities relating the numerical and analytical jacobians are computed \nin fast "
+    "mode. See: https://github.com/pytorch/pytorch/issues/53876 for more background \nabout fast "
+    "mode. Below, we recompute numerical and analytical jacobians in slow mode:\n\nNumerical:\n {}"
+    "\nAnalytical:\n{}\n\nThe max per-element difference (slow mode) is: {}.\n"
+)
+_FITS = (
+    "Fast gradcheck failed but element-wise differences are small. This means that the\n"
+    "test might've passed in slow_mode!"
+)
+
 
 def _requires_grad(value: Any) -> bool:
     return isinstance(value, Tensor) and value.requires_grad
+
+
+def _tensors(name: str, result: Any) -> list[Tensor]:
+    """What a function gave."""
+    values = list(result) if isinstance(result, tuple | list) else [result]
+    for value in values:
+        if not isinstance(value, Tensor):
+            raise fault("E208 gradcheck-results", name, shown(value), type(value).__name__)
+    return values
 
 
 def _ways(node: Node, stream: Generator | None) -> np.ndarray:
@@ -369,8 +414,8 @@ def _written(found: np.ndarray, whole: bool) -> str:
     """A Jacobian as PyTorch prints it; what is left of it along one direction: numbers."""
     if found.size == 1 and not whole:
         return str(found.item())
-    shown = found.T if whole else found.reshape(-1)
-    return format_tensor(shown, default_dtype=STATE.default_dtype)
+    matrix = found.T if whole else found.reshape(-1)
+    return format_tensor(matrix, default_dtype=STATE.default_dtype)
 
 
 def _function(node: Node) -> Node:
@@ -394,8 +439,7 @@ def gradgradcheck(
 
     def outputs(args: list[Any]) -> list[Tensor]:
         result = call(args, {})
-        result = tuple(result) if isinstance(result, list) else result
-        return list(filter(_requires_grad, tensors_in(name, "what the function returned", result)))
+        return list(filter(_requires_grad, _tensors(name, result)))
 
     if grad_outputs is None:
         weights = [_drawn(out, means.stream) for out in outputs(given)]

@@ -38,6 +38,7 @@ _NAMES = (
     (r"Upsampl\w+", "nn.modules.upsampling"),
     (r"PairwiseDistance|CosineSimilarity", "nn.modules.distance"),
     (r"Module", "nn.modules.module"),
+    (r"LazyModuleMixin", "nn.modules.lazy"),
     (r"\w*Dataset|Subset", "utils.data.dataset"),
     (r"\w*Sampler", "utils.data.sampler"),
     (r"DataLoader", "utils.data.dataloader"),

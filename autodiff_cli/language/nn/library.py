@@ -216,14 +216,15 @@ def _await_values(module: Module, begins: Any = True) -> list[tuple[str, Tensor,
     return stored
 
 
-def _computed(module: Module, name: str, part: Module) -> None:
-    """An attribute is what `part()` gives; the module's class gets a class of its own."""
+def _computed(module: Module, name: str) -> None:
+    """An attribute is what its parametrizations give; the class gets a class below it for that."""
     cls = module.cls
     if not cls.name.startswith("Parametrized"):
         cls = UserClass(f"Parametrized{cls.name}", [cls], {})
         module.__class__ = cls  # type: ignore[assignment]  # a class below that of the module
 
     def value(self: Module) -> Any:
+        part = self.modules["parametrizations"].modules[name]
         kept = STATE.parametrized
         if kept is None:
             return part.call([], {})
@@ -231,10 +232,11 @@ def _computed(module: Module, name: str, part: Module) -> None:
             kept[part] = part.call([], {})
         return kept[part]
 
-    cls.names[name] = property(
-        Builtin(name, value),
-        Builtin(name, lambda self, value: call_value(part.get_attribute("write"), [value], {})),
-    )
+    def write(self: Module, value: Any) -> None:
+        part = self.modules["parametrizations"].modules[name]
+        call_value(part.get_attribute("right_inverse"), [value], {})
+
+    cls.names[name] = property(Builtin(name, value), Builtin(name, write))
 
 
 def _keep_computed(kept: Any) -> Any:

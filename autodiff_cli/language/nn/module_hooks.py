@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 class Watched:
     """One call of a module with backward hooks: PyTorch's `BackwardHook`."""
 
-    __slots__ = ("given", "inputs", "module", "outputs", "wanted")
+    __slots__ = ("after", "before", "given", "inputs", "module", "outputs", "wanted")
 
-    def __init__(self, module: Module):
+    def __init__(self, module: Module, hooks: Any):
         self.module = module
+        self.before = list(hooks.reverse_before.values())
+        self.after = list(hooks.reverse.values())
         self.inputs: list[Any] = []
         self.wanted = False  # whether any of them requires grad
         self.outputs: list[Any] = []
@@ -56,7 +58,7 @@ class Watched:
     def _left(self, grads: list[Tensor | None]) -> tuple[Any, ...]:
         """The gradients of the tensors among the results, as the hooks leave them."""
         given = _among(self.outputs, grads)
-        for hook in list(self.module.reverse_before.values()):
+        for hook in self.before:
             changed = call_value(hook, [self.module, given], {})
             if changed is not None:
                 given = _checked("Backward pre hook", "grad_output", changed, given)
@@ -69,22 +71,22 @@ class Watched:
 
     def _after(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         given, self.given = self.given, None
-        for hook in [] if given is None else list(self.module.reverse.values()):
+        for hook in [] if given is None else self.after:
             changed = call_value(hook, [self.module, grads, given], {})
             if changed is not None:
                 grads = _checked("Backward hook", "grad_input", changed, grads)
         return tuple(g for g, _ in _tensors(grads, self.inputs))
 
 
-def watch_last(module: Any, result: Any) -> None:
+def watch_last(module: Any, hooks: Any, result: Any) -> None:
     """Show `register_backward_hook`s what the last function of a call gives to its inputs."""
     while not isinstance(result, Tensor):
         result = next(iter(result.values() if isinstance(result, dict) else result))
     if result.is_leaf:
         return
-    for hook in module.reverse_last.values():
+    for hook in hooks.reverse_last.values():
         attribute(GradFn(result.node), "register_hook").function(
-            Builtin("hook", partial(_told, module, hook))
+            Builtin(getattr(hook, "name", "hook"), partial(_told, module, hook))
         )
 
 

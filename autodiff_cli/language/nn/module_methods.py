@@ -8,16 +8,18 @@ from typing import Any
 
 from ...autograd.tensor import Tensor
 from ...errors import fail, fault
+from ...graph.state import STATE
 from ...suggest import suggest
 from ..values.dialect import kind_of
+from ..values.factories import Uninitialized
 from ..values.formatting import represent
 from ..values.functions import call_value
 from ..values.iterators import Lazy
 from ..values.operations import truth
 from ..values.providers import from_above
 from ..values.user_classes import library_class
-from ..values.values import Builtin, Handle, UserFunction
-from .modules import CALL, CallHook, Hooks, Module, described
+from ..values.values import Builtin, Handle, UserFunction, builtins_of
+from .modules import CALL, CallHook, Hooked, Hooks, Module, described
 from .optimizers import clear_gradient
 
 
@@ -147,6 +149,13 @@ def _set_submodule(self: Module, target: Any, module: Any, strict: Any = False) 
     owner.set_attribute(name, module)
 
 
+def _share_memory(self: Module) -> Module:
+    for tensor in (t for table in ("parameters", "buffers") for _, t in self.named(table)):
+        if type(tensor) is Uninitialized:
+            raise fault("E308 uninitialized-shared", tensor.describe())
+    return self
+
+
 def _getter(table: str) -> Callable[..., Any]:
     def get(self: Module, target: Any) -> Any:
         path, _, name = target.rpartition(".")
@@ -159,7 +168,13 @@ def _getter(table: str) -> Callable[..., Any]:
 
 
 def _hook(table: str) -> Callable[..., Handle]:
-    def register(self: Module, hook: Any, prepend: Any = False) -> Handle:
+    def register(self: Any, hook: Any, prepend: Any = False) -> Handle:
+        if table in ("reverse", "reverse_last"):
+            full = table == "reverse"
+            if self.full is not None and self.full is not full:
+                what = "as a global Module hook" if type(self) is Hooked else "on a single Module"
+                raise fault("E205 full-and-other-hooks", what)
+            self.full = full
         hooks: Hooks = getattr(self, table)
         handle = Handle(hooks, hook)
         if truth(prepend):
@@ -192,6 +207,28 @@ def _register_forward_hook(
 def _register_loading(self: Module, hook: Any, with_module: Any = False) -> Handle:
     alone = Builtin("hook", lambda module, *given: call_value(hook, list(given), {}))
     return _hook("loading")(self, hook if truth(with_module) else alone)
+
+
+def _everywhere(register: Callable[..., Handle]) -> Callable[..., Handle]:
+    """Register a hook of all modules."""
+
+    def run(hook: Any, **options: Any) -> Handle:
+        if STATE.module_hooks is None:
+            STATE.module_hooks = Hooked()
+        return register(STATE.module_hooks, hook, **options)
+
+    return run
+
+
+SHARED_HOOKS = builtins_of(
+    {
+        "forward_pre_hook": _everywhere(_hook("before")),
+        "forward_hook": _everywhere(_register_forward_hook),
+        "full_backward_hook": _everywhere(_hook("reverse")),
+        "full_backward_pre_hook": _everywhere(_hook("reverse_before")),
+        "backward_hook": _everywhere(_hook("reverse_last")),
+    }
+)
 
 
 def _state_method(name: str) -> Callable[..., Any]:
@@ -263,7 +300,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "register_state_dict_post_hook": _hook("stored"),
     "register_full_backward_pre_hook": _hook("reverse_before"),
     "cpu": lambda self: self,
-    "share_memory": lambda self: self,
+    "share_memory": _share_memory,
     "compile": lambda self, *args, **kwargs: None,
     **{name: _state_method(name) for name in _OF_STATE.split()},
 }

@@ -72,13 +72,15 @@ FILES: dict[str, str] = {
         _infinite _kl_between
     """,
     "lazy": """
-        _Lazy LazyLinear _LazyConv LazyConvNd LazyConvTransposeNd _LazyNorm LazyBatchNormNd
-        LazyInstanceNormNd
+        LazyModuleMixin _infer_parameters _Lazy LazyLinear _LazyConv LazyConvNd
+        LazyConvTransposeNd _LazyNorm LazyBatchNormNd LazyInstanceNormNd
     """,
     "reparametrized": """
-        ParametrizationList _as_parameter register_parametrization is_parametrized
-        remove_parametrizations cached _norm_but _WeightNorm parametrized_weight_norm _Hook
-        _NormHook weight_norm _remove_hook remove_weight_norm _spectral_dim _flat _SpectralNorm
+        ParametrizationList _require_tensors _keep _require_alike register_parametrization
+        is_parametrized remove_parametrizations type_before_parametrizations
+        transfer_parametrizations_and_params cached _norm_but _WeightNorm
+        parametrized_weight_norm _Orthogonal _made_orthogonal orthogonal _Hook _NormHook _known
+        weight_norm _remove_hook remove_weight_norm _spectral_dim _flat _SpectralNorm
         parametrized_spectral_norm _SpectralHook spectral_norm remove_spectral_norm
     """,
     "packed": """
@@ -86,9 +88,10 @@ FILES: dict[str, str] = {
         pad_sequence unpad_sequence
     """,
     "pruning": """
-        _Pruned _pruning _prune _count _without identity custom_from_mask l1_unstructured
-        random_unstructured _channels ln_structured random_structured L1Unstructured
-        RandomUnstructured global_unstructured remove is_pruned
+        BasePruningMethod PruningContainer _Kept RandomUnstructured L1Unstructured
+        RandomStructured LnStructured CustomFromMask _pruning _unhook _scores _amount _count
+        _without _channel_count _channels _of_channels identity custom_from_mask l1_unstructured
+        random_unstructured ln_structured random_structured global_unstructured remove is_pruned
     """,
     "schedulers": """
         LRScheduler _ByFunction LambdaLR MultiplicativeLR _Factors StepLR MultiStepLR ConstantLR
@@ -178,6 +181,7 @@ _UTILITIES = """
     weight_norm spectral_norm remove_weight_norm remove_spectral_norm
     parametrize.register_parametrization parametrize.is_parametrized
     parametrize.remove_parametrizations parametrize.cached parametrize.ParametrizationList
+    parametrize.type_before_parametrizations parametrize.transfer_parametrizations_and_params
 """
 
 _CONSTRAINTS = """
@@ -202,6 +206,7 @@ PATHS: dict[str, str] = {
     **{f"utils.data.{name}": name for name in ("default_collate", "default_convert")},
     "nn.utils.parametrizations.weight_norm": "parametrized_weight_norm",
     "nn.utils.parametrizations.spectral_norm": "parametrized_spectral_norm",
+    "nn.utils.parametrizations.orthogonal": "orthogonal",
     "distributions.kl.kl_divergence": "kl_divergence",
     **{f"distributions.constraints.{name}": name for name in _OF_CONSTRAINTS.split()},
     **{f"distributions.constraints.{name}": "_Constraints" for name in _CONSTRAINTS.split()},
@@ -221,6 +226,7 @@ PATHS: dict[str, str] = {
         if not name.startswith("_")
     },
     "nn._ConvNd": "_Conv",
+    "nn.utils.prune.Identity": "_Kept",
     "nn._DropoutNd": "_Dropout",
 }
 
@@ -245,6 +251,8 @@ def library_member(path: str) -> Any:
     from .prelude import define
 
     found = define(name)
+    if name.startswith("_") and not path.rpartition(".")[2].startswith("_"):
+        found.__name__ = found.__qualname__ = path.rpartition(".")[2]  # others have that name
     return found.names[path.rpartition(".")[2]] if name == "_Constraints" else found
 
 

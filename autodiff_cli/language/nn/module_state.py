@@ -17,6 +17,7 @@ from ...graph.op import constant, value_of
 from ...graph.params import check_device
 from ...graph.registry import F
 from ...graph.state import grad_mode
+from ..runtime.attributes import size_of
 from ..values.dialect import kind_of, misfit
 from ..values.factories import Uninitialized
 from ..values.functions import call_value
@@ -161,6 +162,8 @@ def _load_own(
             continue
         stored = state_dict[prefix + name]
         waits = type(tensor) is Uninitialized
+        if waits and type(stored) is Uninitialized:
+            continue
         if waits and isinstance(stored, Tensor):  # it learns its size here
             tensor.__class__ = Tensor
             tensor.adopt(new_leaf(np.zeros(stored.shape, tensor.dtype)))
@@ -218,7 +221,7 @@ def _mismatch(owner: str, name: str, tensor: Tensor, value: Any) -> Mismatch | N
             f"Tensor-like object from checkpoint but received <class '{kind}'>"
         )
         raise fault("E208 state-needs-tensors", said, kind, name=name, owner=owner)
-    there, here = value.looked_at.shape, tensor.looked_at.shape
+    there, here = size_of(value), size_of(tensor)
     if there == here:
         return None
     error = Mismatch(

@@ -13,6 +13,7 @@ from typing import Any
 
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, fault
+from ...graph.state import STATE
 from ..values.dialect import kind_of
 from ..values.formatting import represent
 from ..values.functions import call_value
@@ -34,8 +35,31 @@ class CallHook:
         self.always = always
 
 
+class Hooked:
+    """Tables of hooks of calls: those of all modules, or with those of `module` too."""
+
+    before: Hooks
+    after: Hooks
+    reverse: Hooks
+    reverse_before: Hooks
+    reverse_last: Hooks  # of the function that made the result
+    full: bool | None = None  # whether backward hooks are full ones, as the first was
+
+    def __init__(self, shared: Hooked | None = None, module: Module | None = None):
+        for name in ("before", "after", "reverse", "reverse_before", "reverse_last"):
+            tables = [] if shared is None else [getattr(shared, name), getattr(module, name)]
+            setattr(self, name, OrderedDict((k, v) for table in tables for k, v in table.items()))
+
+
 class Module(Object):
     """A value of `nn.Module` or of a class below it."""
+
+    before: Hooks  # these as `Hooked` has them
+    after: Hooks
+    reverse: Hooks
+    reverse_before: Hooks
+    reverse_last: Hooks
+    full: bool | None = None
 
     def __new__(cls, *args: Any) -> Any:
         self = super().__new__(cls)
@@ -49,11 +73,7 @@ class Module(Object):
         self.buffers: dict[str, Tensor | None] = {}
         self.modules: dict[str, Any] = {}
         self.transient: set[str] = set()
-        self.before: Hooks = OrderedDict()
-        self.after: Hooks = OrderedDict()
-        self.reverse: Hooks = OrderedDict()
-        self.reverse_before: Hooks = OrderedDict()
-        self.reverse_last: Hooks = OrderedDict()  # of the function that made the result
+        Hooked.__init__(self)  # type: ignore[arg-type]  # it has the same tables
         # hooks before and after a state is loaded, and before and after it is taken
         self.loading: Hooks = OrderedDict()
         self.loaded: Hooks = OrderedDict()
@@ -160,8 +180,9 @@ class Module(Object):
     def run(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """`forward` between its hooks."""
         result, called = None, 0
+        hooks: Any = self if STATE.module_hooks is None else Hooked(STATE.module_hooks, self)
         try:
-            for hook in list(self.before.values()):
+            for hook in list(hooks.before.values()):
                 given = self._told(hook, args, kwargs)
                 if given is not None:
                     if type(hook) is CallHook:
@@ -171,29 +192,29 @@ class Module(Object):
                     else:
                         args = list(given) if isinstance(given, tuple) else [given]
             watched = None
-            if self.reverse or self.reverse_before:
+            if hooks.reverse or hooks.reverse_before:
                 from .module_hooks import Watched
 
-                watched = Watched(self)
+                watched = Watched(self, hooks)
                 args = watched.entering(args)
             forward = self.fields.get("forward")
             if forward is not None:
                 result = call_value(forward, args, kwargs)
             else:
                 result = call_value(self.get_attribute("forward"), args, kwargs)
-            for hook in list(self.after.values()):
+            for hook in list(hooks.after.values()):
                 called += 1
                 given = self._told(hook, args, kwargs, result)
                 if given is not None:
                     result = given
             result = result if watched is None else watched.leaving(result)
-            if self.reverse_last:
+            if hooks.reverse_last:
                 from .module_hooks import watch_last
 
-                watch_last(self, result)
+                watch_last(self, hooks, result)
             return result
         except AutodiffError as error:
-            for hook in [] if ended(error) else list(self.after.values())[called:]:
+            for hook in [] if ended(error) else list(hooks.after.values())[called:]:
                 if type(hook) is CallHook and hook.always:
                     with suppress(AutodiffError):
                         given = self._told(hook, args, kwargs, result)

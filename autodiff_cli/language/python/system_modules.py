@@ -118,6 +118,7 @@ def _version(package: Any) -> str:
 # -- the tables -----------------------------------------------------------------------------------
 
 _OF_PATHS = "join basename dirname splitext split normpath abspath relpath isabs"
+_OF_FLOATS = "max min epsilon dig mant_dig max_exp max_10_exp min_exp min_10_exp radix rounds"
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "os.makedirs": _make_folder,
     "os.mkdir": _make_folder,
@@ -145,7 +146,11 @@ _READ: dict[str, Callable[[], Any]] = {
 }
 MEMBERS: dict[str, Any] = {
     **builtins_of(_FUNCTIONS),
-    **{path: Namespace(f"python.{path}") for path in ("os.path", "importlib.metadata")},
+    **{
+        path: Namespace(f"python.{path}")
+        for path in ("os.path", "importlib.metadata", "sys.float_info")
+    },
+    **{f"sys.float_info.{name}": getattr(sys.float_info, name) for name in _OF_FLOATS.split()},
     "os.sep": "/",
     "os.linesep": "\n",
     "os.X_OK": 1,

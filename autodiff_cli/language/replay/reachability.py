@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...autograd.tensor import Tensor
+from ...graph.state import STATE
 from ...graph.symbolic_numbers import Unread, Varying
 from ..nn.modules import Module
 from ..nn.prelude import LibraryFunction
@@ -102,7 +103,7 @@ class Reach:
         self.known = self.known and value.layout is object  # no container besides
         if isinstance(value, Module):
             hooks = value.before or value.after or value.reverse or value.reverse_before
-            self.known = self.known and not hooks
+            self.known = self.known and not hooks and STATE.module_hooks is None
             tables += [value.parameters, value.buffers, value.modules]
         found = [(table, key, part) for table in tables for key, part in table.items()]
         seen = {id(part) for _, _, part in found}

@@ -211,7 +211,8 @@ def _seen(tensor: Tensor) -> Node:
     return tensor.node if hasattr(tensor, "describe") else tensor.looked_at
 
 
-def _size_of(tensor: Tensor) -> tuple[int, ...]:
+def size_of(tensor: Tensor) -> tuple[int, ...]:
+    """The shape of a tensor, if it has one yet."""
     if hasattr(tensor, "describe"):
         raise fault("E308 uninitialized", tensor.describe())
     return tensor.shape
@@ -228,7 +229,7 @@ def _version(tensor: Tensor) -> int:
 
 
 ATTRIBUTES: dict[str, Getter] = {
-    "shape": lambda t: Size(_size_of(t)),
+    "shape": lambda t: Size(size_of(t)),
     "dtype": lambda t: t.dtype,
     "ndim": lambda t: len(t.shape),
     "grad": _grad,
@@ -270,6 +271,8 @@ def _tensor_attribute(tensor: Tensor, name: str) -> Any:
         found = attribute(tensor, name)
         if found is not None:
             return found
+    if name == "materialize" and hasattr(tensor, name):
+        return Builtin(name, getattr(tensor, name))
     getter = ATTRIBUTES.get(name)
     if getter is not None:
         return getter(tensor)

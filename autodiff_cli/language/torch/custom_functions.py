@@ -12,6 +12,7 @@ from ...autograd.overwritten import changed_since, freed, overwritten_at
 from ...autograd.rules import zeros_like
 from ...autograd.tensor import Tensor
 from ...autograd.transform_levels import Opened
+from ...autograd.trees import flatten
 from ...autograd.views import base_of
 from ...errors import fault
 from ...graph.dtypes import is_float
@@ -285,6 +286,8 @@ def apply(cls: UserClass, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if setup is None:
             raise fault("E409 no-setup_context", cls.name)
         maps = function_maps.rule(cls)
+        if maps is not None and any(isinstance(value, Tensor) for value in flatten(kwargs)):
+            raise fault("E409 vmap-keyword-tensors", cls.name)
         if maps is not None and not isinstance(STATE.levels[-1], Opened):
             return function_maps.mapped(maps, lambda *given: apply(cls, given, kwargs), args)
     if setup is not None or kwargs:
@@ -296,7 +299,7 @@ def apply(cls: UserClass, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     tangents = [duals.tangent_of(args[i]) for i in places] if STATE.dual else []
     span = STATE.span
     recorded = STATE.grad and any(node.requires_grad for node in inputs)
-    with grad_mode(False):
+    with grad_mode(False), duals.untold():
         if setup is None:
             result = call_value(forward, [context, *args], kwargs)
         else:
@@ -320,7 +323,8 @@ def apply(cls: UserClass, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     call.results = [r.node if isinstance(r, Tensor) else None for r in results]
     nodes = recorded_results(call, inputs, tensors, recorded)
     given = {id(args[i]): args[i] for i in places}
-    replaced = shown_results(call, tensors, nodes, list(given.values()))
+    with duals.untold():
+        replaced = shown_results(call, tensors, nodes, list(given.values()))
     outputs = [replaced.get(id(r), r) for r in results]
     if any(tangent is not None for tangent in tangents):
         _move(call, tangents, [args[i] for i in places], tensors, nodes)
@@ -467,6 +471,8 @@ def _shown(raw: Tensor, node: Node, call: Call, given: list[Tensor], at: int) ->
         step = (F.detach, (), -1)
         shown.steps = raw.steps.then(step)
         shown.seen = shown.storage.version
+        shown.counter = raw.counted()
+        shown.known_changes = shown.counter.count
         if node.requires_grad:
             shown.storage.set_apart(step, node)
         why = _MADE_HERE if at < 0 else _SEVERAL

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ...autograd.calls import Results
 from ...autograd.forward import Linearized, depends
 from ...autograd.handles import beside
+from ...autograd.rules import zeros_like
 from ...autograd.tensor import Tensor, lives
 from ...autograd.transform_levels import Opened, enter
 from ...autograd.transforms.gradcheck import Call
+from ...autograd.views import first_place
 from ...errors import AutodiffError, fault
 from ...graph.dtypes import is_float
 from ...graph.node import Node, tick
@@ -43,45 +47,91 @@ def _make(tensor: Any, tangent: Any, *, level: Any = None) -> Tensor:
     if tangent_of(tensor) is not None:
         raise fault("E409 tensor-tangent-already")
     layout = strides_of(tensor.node)
-    if not same_layout(tensor.shape, strides_of(tangent.node), layout):
+    if tensor.node.numel and not _lie_alike(tensor, tangent):
         tangent = Tensor(F.alias(tangent.node))  # a copy of its own that lies like the tensor
         tangent.node.strides = layout
     opened = Opened((tensor,), "make_dual")
     node = opened.nodes[0]
     node.requires_grad = tensor.node.requires_grad
     node.mark().name = "ViewBackward0"  # as PyTorch calls it
+    dual = beside(tensor, node)
     give(node, tangent)
-    return beside(tensor, node)
+    return dual
+
+
+def _lie_alike(a: Tensor, b: Tensor) -> bool:
+    """Whether two tensors lie at the same places of memory of the same size."""
+    sizes = {(t.node if t.storage is None else t.storage.node).numel for t in (a, b)}
+    alike = same_layout(a.shape, strides_of(a.node), strides_of(b.node))
+    return alike and len(sizes) == 1 and first_place(a) == first_place(b)
+
+
+class Moving:
+    """A node, who shows it, and how it moves: a tensor, what it showed, and which change of it that
+    was."""
+
+    __slots__ = ("change", "node", "owner", "tangent", "version")
+
+    def __init__(self, node: Node, tangent: Tensor | None):
+        self.node, self.owner, self.tangent = node, node.handle, tangent
+        self.change = None if tangent is None else tangent.node
+        self.version = 0 if tangent is None else tangent.version
 
 
 def give(node: Node, tangent: Tensor | None) -> None:
     """Let a node move like this."""
-    STATE.duals.append((node, tangent, 0 if tangent is None else tangent.version))
+    STATE.duals.append(Moving(node, tangent))
+
+
+def _written(tensor: Tensor, before: Node) -> None:
+    """A tensor was changed in place: so is the tangent that it was given."""
+    known = [moving.tangent for moving in STATE.duals if moving.node is before]
+    tangent = known[0] if known else None
+    if tangent is None:
+        return
+    moved = tangent_of(tensor)
+    tangent.write(zeros_like(tensor.node) if moved is None else moved.node)
+    for moving in STATE.duals:
+        if moving.tangent is tangent:
+            moving.version = tangent.version
+    give(tensor.node, tangent)
 
 
 def tangent_of(tensor: Tensor) -> Tensor | None:
     """How a tensor moves in the level that is entered; None when it does not."""
     node = tensor.node
-    nodes = [dual for dual, _, _ in STATE.duals]
+    nodes = [moving.node for moving in STATE.duals]
     if node in nodes:
-        return STATE.duals[nodes.index(node)][1]
+        known: Tensor | None = STATE.duals[nodes.index(node)].tangent
+        return known
     if not STATE.dual or not depends(node, nodes):
         return None
     start = tick()
-    moves = []
-    for _, tangent, version in STATE.duals:
-        if tangent is not None and tangent.version != version:
+    for moving in STATE.duals:
+        if moving.tangent is not None and moving.tangent.version != moving.version:
             raise fault("E203 tangent-changed-place")
-        moves.append(None if tangent is None else tangent.node)
+    moves = [moving.change for moving in STATE.duals]
     (change,) = Linearized([node], nodes, True).changes(moves)
     if change is None:
         return None
-    for _, tangent, _ in STATE.duals:
-        if tangent is not None and tangent.node is change:
-            return tangent
+    for moving in STATE.duals:
+        if moving.change is change:
+            if moving.owner is not None and moving.owner() is tensor:
+                return moving.tangent
+            change = F.clone(change)  # of memory of its own
     found = Tensor(change if lives(change) else Opened.unrecorded(change))
     STATE.unmoved.append((start, tick()))  # a tangent has none itself
     return found
+
+
+@contextmanager
+def untold() -> Iterator[None]:
+    """While this runs changes in place change no tangents."""
+    before, STATE.written = STATE.written, None
+    try:
+        yield
+    finally:
+        STATE.written = before
 
 
 def _unpack(tensor: Any, *, level: Any = None) -> Results:
@@ -103,6 +153,7 @@ def _enter() -> int:
     """`enter_dual_level()`."""
     STATE.duals.clear()  # of a program that ended inside of a level
     enter()
+    STATE.written = _written
     return 0
 
 
@@ -113,6 +164,7 @@ def _leave(level: Any = None) -> None:
     STATE.duals.clear()
     STATE.unmoved.clear()
     STATE.dual = False
+    STATE.written = None
 
 
 def along(

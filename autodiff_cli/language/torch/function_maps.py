@@ -15,7 +15,7 @@ from ...errors import fault
 from ...graph.registry import F
 from ...graph.state import STATE
 from ..values.functions import call_value
-from ..values.user_classes import UserClass, bind
+from ..values.user_classes import UNMAPPED, UserClass, bind
 
 
 def rule(cls: UserClass) -> Any:
@@ -23,6 +23,7 @@ def rule(cls: UserClass) -> Any:
     if all(isinstance(level, Opened) for level in STATE.levels):
         return None
     own, generated = cls.flat.get("vmap"), cls.flat.get("generate_vmap_rule")
+    own = None if own is UNMAPPED else own
     if own is not None and generated:
         raise fault("E409 vmap-generate_vmap_rule-true", cls.name)
     if own is None and not generated:

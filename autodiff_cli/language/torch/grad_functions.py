@@ -7,13 +7,17 @@ from functools import lru_cache
 from typing import Any
 
 from ...autograd.function_hooks import attached
+from ...autograd.gradients import accumulate
+from ...autograd.reverse import Pass
+from ...autograd.rules import fitted, ruled, slopes
 from ...autograd.tensor import Tensor
 from ...errors import fault
 from ...graph.node import Node
+from ...graph.state import STATE
 from ..values.dialect import kind_of
 from ..values.functions import call_value
 from ..values.value_attributes import special_name
-from ..values.values import Builtin, GradFn, Handle
+from ..values.values import Builtin, GradFn, Handle, edges
 from .saved_values import raw_saved, saved
 
 
@@ -72,6 +76,39 @@ def _name(hook: Any) -> str:
 
 def _tensors(nodes: list[Node | None]) -> tuple[Tensor | None, ...]:
     return tuple(None if node is None else Tensor(node) for node in nodes)
+
+
+def applied(function: GradFn, args: list[Any]) -> Any:
+    """`y.grad_fn(g)`: what it gives for each of `next_functions`, hooks left out."""
+    node = function.node
+    if "own saving" in node.op.properties:
+        raise fault("E208 function-of-program-called", function.name)
+    count = len(node.outputs or (node,))
+    if len(args) != count:
+        raise fault("E205 function-takes-gradients", function, count, len(args))
+    for at, g in enumerate(args):
+        if g is not None and not isinstance(g, Tensor):
+            raise fault("E208 function-takes-tensors", function=function, at=at)
+    if function.inside + 1 < len(node.grad_names.split()):
+        raise fault("E203 hook-inside", function.name)
+    given = {i: g.node for i, g in enumerate(args) if g is not None}
+    if function.is_leaf:
+        if given:
+            accumulate(node, node.args[0], given[0], STATE.grad)
+        return ()
+    g = given if node.outputs is not None else given.get(0)
+    if g is None:
+        found = []
+    elif node.op.vjp_rule is None:
+        found = list(Pass((), None, STATE.grad, True).apart(node, g).items())
+    else:
+        pairs = slopes(node.op, node.args, ruled(node, g))
+        found = [(x, fitted(node.op.kind, gx, x, node.op)) for x, gx in pairs if gx is not None]
+    results: list[Tensor | None] = []
+    for edge in function.next_functions:
+        own = next((i for i, (x, _) in enumerate(found) if edges([x]) == (edge,)), None)
+        results.append(None if edge[0] is None or own is None else Tensor(found.pop(own)[1]))
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 def _register_hook(function: GradFn) -> Builtin:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...autograd import calls, gradients, printing
 from ...autograd.handles import wrap_view
-from ...autograd.tensor import Array, Tensor
+from ...autograd.tensor import Array, Tensor, new_leaf
 from ...errors import fault
 from ...graph.dtypes import DTYPES, is_float, result_dtype
 from ...graph.params import to_dtype, to_size, to_tensor
@@ -34,7 +34,7 @@ from ..values.factories import (
     parameter,
 )
 from ..values.functions import decorated
-from ..values.operations import items_of, tensors_of, truth
+from ..values.operations import is_edge, items_of, tensors_of, truth
 from ..values.plain_operands import refuse_plain
 from ..values.tensor_memory import as_strided
 from ..values.values import STRIDED, Builtin, GradMode, Size, TypeName, builtins_of
@@ -73,15 +73,28 @@ def _grad(
     grad = gradients.grad
     if truth(is_grads_batched):
         from ...autograd.transforms.functions import batched_grad as grad
-    return grad(
+    given = tensors_of(inputs, "inputs")
+    found = grad(
         outs,
-        tensors_of(inputs, "inputs"),
+        given,
         _seeds(grad_outputs, len(outs)),
         retain_graph=None if retain_graph is None else truth(retain_graph),
         create_graph=truth(create_graph),
         allow_unused=unused,
-        materialize=materialize,
     )
+    if not materialize:
+        return found
+    edges = inputs if isinstance(inputs, list | tuple) and not is_edge(inputs) else [inputs]
+    if any(g is None and is_edge(x) for g, x in zip(found, edges, strict=True)):
+        raise fault("E205 edge-cannot-give-zeros")
+    return tuple(
+        _zeros(x, truth(create_graph)) if g is None else g
+        for g, x in zip(found, given, strict=True)
+    )
+
+
+def _zeros(like: Tensor, requires_grad: bool) -> Tensor:
+    return new_leaf(np.zeros(like.shape, like.dtype), requires_grad=requires_grad)
 
 
 def _backward(

@@ -78,11 +78,12 @@ class Hooks:
         self.pack = pack
         self.unpack = unpack
 
-    def attach(self, node: Node, saved: list[Node], late: bool = False) -> None:
-        """Pack what a node saved; `late`: outside of the graph, as it was saved before."""
+    def attach(self, node: Node, saved: list[Node], late: bool = False, at: int = -1) -> None:
+        """Pack what a node saved, of one operand `at` its place; `late`: outside of the graph, as
+        it was saved before."""
         context = attached(node)
         kept = [] if context.packed is None else context.packed.saved
-        packed = [(read, self.packed(F.detach(read) if late else read)) for read in saved]
+        packed = [(read, self.packed(F.detach(read) if late else read), at) for read in saved]
         for read in saved:
             if read.op is OUTPUT and read.args[0] is node:  # its rule is shown this one
                 node.mark().results[read.args[1]] = read
@@ -109,12 +110,13 @@ class Hooks:
 class SavedTensor:
     """`y.grad_fn._raw_saved_result`: a place where hooks may be put afterwards."""
 
-    __slots__ = ("function", "read")
+    __slots__ = ("at", "function", "read")
     name = "SavedTensor"
 
-    def __init__(self, function: Node, read: Node):
+    def __init__(self, function: Node, read: Node, at: int):
         self.function = function
         self.read = read
+        self.at = at
 
     def get_attribute(self, name: str) -> Any:
         if name == "register_hooks":
@@ -122,7 +124,7 @@ class SavedTensor:
         raise fault("E207 saved-tensor-no-attribute", name=name)
 
     def _register(self, pack_hook: Any, unpack_hook: Any) -> None:
-        Hooks(pack_hook, unpack_hook).attach(self.function, [self.read], late=True)
+        Hooks(pack_hook, unpack_hook).attach(self.function, [self.read], True, self.at)
 
 
 def _saved(node: Node, owner: Node | None) -> list[Node]:

@@ -20,8 +20,8 @@ def saved(function: GradFn, name: str) -> Any:
     marks = function.node.marks
     packed = marks.context.packed if marks is not None and marks.context is not None else None
     if packed is not None:
-        for read, kept in packed.saved:
-            if read is value:
+        for read, kept, at in packed.saved:
+            if read is value and at in (-1, _place(function, name)):
                 return restored(read, packed.unpack(kept))
     if not isinstance(value, Node):
         return value
@@ -37,12 +37,11 @@ def _saved(function: GradFn, name: str) -> Any:
     if function.is_leaf or node.outputs is not None:
         raise _nothing(function, name)
     reads = rules.saved_by(node)
-    names = [p.name for p in node.op.params]
     if name == "result":
         if node not in reads:
             raise _nothing(function, name)
         return node
-    at = 0 if name == "self" else names.index(name) if name in names else -1
+    at = _place(function, name)
     if at < 0 or at >= len(node.args):
         raise _nothing(function, name)
     value = node.args[at]
@@ -59,6 +58,12 @@ def _saved(function: GradFn, name: str) -> Any:
     return value
 
 
+def _place(function: GradFn, name: str) -> int:
+    """Which operand a name means; -1 where it means none."""
+    names = [p.name for p in function.node.op.params]
+    return 0 if name == "self" else names.index(name) if name in names else -1
+
+
 def raw_saved(function: GradFn, name: str) -> Any:
     """The place of a saved tensor: `y.grad_fn._raw_saved_result`."""
     from .saved_hooks import SavedTensor
@@ -66,7 +71,7 @@ def raw_saved(function: GradFn, name: str) -> Any:
     read = _saved(function, name)
     if not isinstance(read, Node):
         raise _nothing(function, f"raw_saved_{name}")
-    return SavedTensor(function.node, read)
+    return SavedTensor(function.node, read, _place(function, name))
 
 
 def restored(read: Node, value: Tensor) -> Tensor:

@@ -10,9 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ...autograd.tensor import Tensor
+from ...autograd.tensor import Tensor, Unkept
 from ...errors import fault
+from ...graph.node import Node
+from ...graph.op import leaf
 from ...graph.params import check_device
+from ...graph.registry import F
 from ...graph.state import STATE, grad_mode, packs
 from ..python.builtins import type_of
 from ..python.saving import load, save
@@ -101,13 +104,27 @@ def _on_cpu(pin_memory: Any = False, device_type: Any = "cuda") -> Any:
 
 
 def _once(function: Any) -> Builtin:
-    """`once_differentiable`: what the backward computes has no derivative."""
+    """`once_differentiable`: what the backward computes has no derivative, and says so."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
         with grad_mode(False):
-            return call_value(function, list(args), kwargs)
+            found = call_value(function, list(args), kwargs)
+        if not STATE.grad or not any(isinstance(x, Tensor) and x.requires_grad for x in args):
+            return found
+        parts = found if isinstance(found, tuple) else (found,)
+        refusing = tuple(part if part is None else Tensor(_refusing(part.node)) for part in parts)
+        return refusing if isinstance(found, tuple) else refusing[0]
 
     return Method(getattr(function, "name", "backward"), run)
+
+
+def _refusing(node: Node) -> Node:
+    words = "trying to differentiate twice a function that was marked with @once_differentiable"
+    help = "leave `@once_differentiable` out where the backward is made of tensors alone"
+    return F.differentiable_once(leaf(F.detach(node), Unkept(), True), words, help)
+
+
+_INPLACE = library_class("InplaceFunction", [FUNCTION], {})
 
 
 # -- scaling --------------------------------------------------------------------------------------
@@ -230,6 +247,9 @@ SERVICES: dict[str, Any] = {
     "linalg.LinAlgError": EXCEPTIONS["_LinAlgError"],
     "autograd.GradcheckError": EXCEPTIONS["GradcheckError"],
     "autograd.Function": FUNCTION,
+    "autograd.function.Function": FUNCTION,
+    "autograd.InplaceFunction": _INPLACE,
+    "autograd.function.InplaceFunction": _INPLACE,
     "autograd.graph.saved_tensors_hooks": HOOKS,
     "amp.GradScaler": SCALER,
     "cuda.amp.GradScaler": SCALER,

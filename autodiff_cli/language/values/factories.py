@@ -15,7 +15,7 @@ from ...errors import fault
 from ...graph.dtypes import DTYPES, SCALAR_TYPES, is_float
 from ...graph.node import Node
 from ...graph.op import value_of
-from ...graph.params import check_device, to_dtype, unknown_keyword
+from ...graph.params import check_device, to_dtype, to_size, unknown_keyword
 from ...graph.registry import F
 from ...graph.state import STATE, taken_out
 from ...graph.strides import laid_out_as, strides_of
@@ -129,8 +129,8 @@ def legacy_tensor(dtype: np.dtype, *args: Any) -> Tensor:
             return wrap_view(F.data_alias(data.node), data)
         if not isinstance(data, Size):
             return make_tensor(data, dtype=dtype)
-        args = data
-    return Tensor(F.zeros(tuple(args) if args else (0,), dtype=dtype))
+        return Tensor(F.zeros(tuple(data), dtype=dtype))
+    return Tensor(F.zeros(args or (0,), dtype=dtype))
 
 
 LEGACY_NAMES = {name: kind for kind, name in SCALAR_TYPES.items()}
@@ -178,6 +178,12 @@ class Uninitialized(Tensor):
     def node(self) -> Node:
         raise fault("E205 uninitialized", self.describe())
 
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """It is a tensor of this shape from now on."""
+        kind = self.dtype if dtype is None else to_dtype(dtype)
+        self.__class__ = Tensor  # type: ignore[assignment]  # it was one for this alone
+        self.adopt(new_leaf(np.zeros(tuple(to_size(shape)), kind)))
+
     def describe(self) -> str:
         return f"<{self.own_type().name.rpartition('.')[2]}>"
 
@@ -186,10 +192,17 @@ class Uninitialized(Tensor):
 
 
 def _uninitialized(kind: str, of_kind: bool) -> TypeName:
+    def make(requires_grad: Any = of_kind, device: Any = None, dtype: Any = None) -> Tensor:
+        made = Tensor(F.zeros((0,), dtype=to_dtype(dtype or STATE.default_dtype)))
+        made.set_requires_grad(flag("requires_grad", requires_grad))
+        made.is_parameter = of_kind
+        made.__class__ = Uninitialized
+        return made
+
     return TypeName(
         f"torch.nn.parameter.Uninitialized{kind}",
         lambda value: type(value) is Uninitialized and value.is_parameter is of_kind,
-        None,
+        make,
     )
 
 

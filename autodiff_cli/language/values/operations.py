@@ -534,10 +534,14 @@ def pairs_of(values: Any) -> dict[Any, Any]:
     return found
 
 
+def is_edge(value: Any) -> bool:
+    """Whether a value is a place in the graph."""
+    return getattr(value, "name", "") == "GradientEdge"
+
+
 def tensors_of(value: Any, what: str) -> list[Tensor]:
     """The tensors that a function of `torch.autograd` is given as `what`."""
-    edge = getattr(value, "name", "") == "GradientEdge"
-    values = [value] if isinstance(value, Tensor) or edge else items_of(value)
+    values = [value] if isinstance(value, Tensor) or is_edge(value) else items_of(value)
     values = [getattr(item, "tensor", item) for item in values]  # of a place in the graph
     for item in values:
         if not isinstance(item, Tensor):

@@ -18,6 +18,7 @@ PROVIDERS: tuple[tuple[str | tuple[str, ...], str, str], ...] = (
     ("", "torch.names.TORCH", ""),
     ("", "random.names.DRAWS", ""),
     ("", "nn.module_names.LIBRARY", ""),
+    ("nn.register_module_", "nn.module_methods.SHARED_HOOKS", "nn.register_module_"),
     ("python.", "python.python_modules.MEMBERS", "python."),
     ("func.", "nn.functional_modules.NAMES", "func."),
     (

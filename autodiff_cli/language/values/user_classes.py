@@ -597,6 +597,12 @@ def _called(self: Object, *args: Any, **kwargs: Any) -> Any:
     raise fault("E409 function-not-called", self.cls.name)
 
 
+def _unmapped(*args: Any) -> Any:
+    raise fault("E409 function-has-no-vmap")
+
+
+UNMAPPED = Builtin("vmap", _unmapped)
 FUNCTION = library_class("Function", [], {"__call__": _called})
 FUNCTION.names["apply"] = classmethod(Builtin("apply", _apply))
 FUNCTION.names["generate_vmap_rule"] = False
+FUNCTION.names["vmap"] = UNMAPPED

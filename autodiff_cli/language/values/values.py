@@ -46,7 +46,7 @@ _NUMBERED = "add add_scaled div div_rounded fill_over index_written mul sub sub_
 _WITH_NUMBERS = frozenset(_NUMBERED.split())
 
 
-def _edges(nodes: Iterable[Node | None]) -> tuple[tuple[GradFn | None, int], ...]:
+def edges(nodes: Iterable[Node | None]) -> tuple[tuple[GradFn | None, int], ...]:
     """Functions of nodes, with which of their results is read; None for those without history."""
     found: list[tuple[GradFn | None, int]] = []
     for node in nodes:
@@ -74,7 +74,7 @@ class GradFn(Value):
     @property
     def name(self) -> str:
         name = self.short_name
-        inner = name in ("AccumulateGrad", "CopySlices", "CopyBackwards", "NotImplemented")
+        inner = name in ("AccumulateGrad", "CopySlices", "CopyBackwards", "Error", "NotImplemented")
         return f"torch::autograd::{name}" if inner else name
 
     @property
@@ -102,6 +102,8 @@ class GradFn(Value):
         if self.inside + 1 < len(node.grad_names.split()):
             return ((GradFn(node, self.inside + 1), 0),)
         op, inputs = node.op, node.inputs
+        if op.key == "copied":  # into new memory
+            return (None, 0), *edges(inputs)
         if node.marks and node.marks.name == "AsStridedBackward0":  # one step, however many it was
             while inputs[0].op.view and inputs[0].op.key != "alias":
                 inputs = inputs[0].inputs
@@ -113,9 +115,9 @@ class GradFn(Value):
             first = written.inputs[0] if written.inputs else written
             first = first.args[0] if first.op is OUTPUT else first
             if first.op is view and first.args[1:] == rest:  # changed in place, not copied
-                return (*_edges(inputs[:1]), *GradFn(written).next_functions[1:])
+                return (*edges(inputs[:1]), *GradFn(written).next_functions[1:])
         if "own saving" in op.properties:
-            return _edges(node.args[0])
+            return edges(node.args[0])
         if inputs[0].weak and op.key in ("add", "mul"):
             inputs = inputs[::-1]  # PyTorch puts the tensor first
         elif weak and (inputs[0].weak or op.key not in _WITH_NUMBERS):
@@ -125,11 +127,14 @@ class GradFn(Value):
         else:
             for count, words in enumerate(("one edge", "two edges", "three edges"), 1):
                 if words in op.properties:  # also of operands that are not given
-                    return _edges(node.args[at] for at in op.tensor_params[:count])
-        return _edges(x for x in inputs if x is None or x.weak or x.dtype.kind == "f")
+                    return edges(node.args[at] for at in op.tensor_params[:count])
+        return edges(x for x in inputs if x is None or x.weak or x.dtype.kind == "f")
 
     def get_attribute(self, name: str) -> Any:
         return from_above("torch.grad_functions.attribute")(self, name)
+
+    def call(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        return from_above("torch.grad_functions.applied")(self, args)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, GradFn) and (self.node, self.inside) == (other.node, other.inside)
@@ -261,6 +266,8 @@ class Handle:
     def get_attribute(self, name: str) -> Any:
         if name == "remove":
             return Builtin("remove", lambda: self.leave(None) or None)
+        if name == "hooks_dict_ref":
+            return Builtin(name, lambda: self.hooks)
         if name == "id":
             return self.key
         raise fail("E207", f"a hook handle has no attribute `{name}`", help="it has `.remove()`")

@@ -9,10 +9,11 @@ import numpy as np
 from ...errors import fault
 from ...graph.declare import Any, Dim, Mask, Scalar, Tensor, function, movement
 from ...graph.node import Node
-from ...graph.op import cast, number
+from ...graph.op import cast, known, number, value_of
 from ...graph.params import node_of, to_scalar
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
+from ...graph.state import STATE
 from ..kernels.indices import (
     add_slices,
     check_dtypes,
@@ -285,9 +286,16 @@ def _reduced(out, places, values, reduce, include_self):
         out[...] = out / count if out.dtype.kind == "f" else out // count
 
 
-def _reduce_back(combine, take, put, clear, g, out, input, dim, index, src, reduce, include_self):
+_TWICE = (
+    "{0}(): Double backward is unsupported for {1} when >1 zeros in {1} are scattered to the same "
+    "position in self"
+)
+
+
+def _reduce_back(ops, names, g, out, input, dim, index, src, reduce, include_self):
     """The rule of scatter_reduce and index_reduce, by kind of reduction: how each combines, reads,
     adds to and clears the places of its index."""
+    combine, take, put, clear = ops
 
     def reduced(x, s):
         return combine(x, dim, index, s, reduce, include_self=include_self)
@@ -313,6 +321,10 @@ def _reduce_back(combine, take, put, clear, g, out, input, dim, index, src, redu
         alone = F.logical_and(zero, F.eq(read(add(none, F.where(zero, ones, 0.0))), 1))
         others = reduced(input, F.where(alone, 1.0, src))
         to_src = F.where(alone, read(g * others), read(g * out) / F.where(zero, 1.0, src))
+        several = F.logical_and(zero, F.logical_not(alone))
+        if STATE.grad and known(several) and value_of(several).any():
+            words = _TWICE.format(*names)
+            to_src = F.differentiable_once(to_src, words, "take zeros out of the factors")
     else:
         own = F.where(F.eq(input, out), none + 1.0, 0.0)
         hit = F.where(F.eq(src, read(out)), ones, 0.0)
@@ -401,12 +413,13 @@ def scatter_reduce(
 
 @scatter_reduce.vjp
 def _(g, out, input, dim, index, src, reduce, include_self):
+    names = "scatter_reduce", "src"
     places = F.scatter_reduce, F.gather, F.scatter_add, F.scatter_value
     used = src
     for d, size in enumerate(index.shape if index.ndim == src.ndim else ()):
         used = F.slice(used, d, 0, size) if used.shape[d] != size else used
     rest = used, reduce, include_self
-    to_self, _, to_src = _reduce_back(*places, g, out, input, dim, index, *rest)
+    to_self, _, to_src = _reduce_back(places, names, g, out, input, dim, index, *rest)
     return to_self, None, _to_source(to_src, src)
 
 
@@ -605,5 +618,6 @@ def index_reduce(
 
 @index_reduce.vjp
 def _(g, out, *args):
+    names = "index_reduce", "source"
     places = F.index_reduce, F.index_select, F.index_add, F.index_fill_number
-    return _reduce_back(*places, g, out, *args)
+    return _reduce_back(places, names, g, out, *args)

@@ -49,6 +49,22 @@ def data_alias(input: Tensor):
     """What `x.data` is: the same memory outside the graph, unseen by the checks of saved values."""
 
 
+def _refuses(g, out, input, words, help):
+    raise fault("E404 differentiated-once", help, words)
+
+
+@movement(
+    lambda x, words, help: x,
+    public=False,
+    grad_fn="Error",
+    samples=[S(t(2, 3, grad=False), "no second derivative", "ask for one")],
+    counterpart=lambda input, words, help: input,
+    vjp=_refuses,
+)
+def differentiable_once(input: Tensor, words: str, help: str):
+    """A derivative that has none itself: who asks for it is told PyTorch's words."""
+
+
 def fitting(g, old):
     """A cotangent for what a tensor was before it was given memory of another shape: E308 if so."""
     if g.shape == old.shape:
