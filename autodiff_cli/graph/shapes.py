@@ -43,8 +43,9 @@ def infer_size(shape: Shape, size: Shape) -> Shape:
     unknown = [i for i, s in enumerate(size) if s == -1]
     if len(unknown) > 1:
         raise fault("E303 several-unknown-sizes", size)
-    if any(s < -1 for s in size):
-        raise fault("E303 size-cannot-negative", size)
+    below = next((i for i, s in enumerate(size) if s < -1), None)
+    if below is not None:
+        raise fault("E303 size-cannot-negative", size, size[below], below)
     if unknown:
         rest = count(tuple(s for s in size if s != -1))
         if rest == 0 or total % rest:

@@ -357,8 +357,8 @@ def _places(value):
     """An int or a tuple of ints of what a caller gave: numbers, a list, a tensor of integers."""
     node = node_of(value)
     if node is not None:
-        if node.dtype.kind not in "iu" or node.ndim > 1:
-            raise fault("E306 tensor_split-needs-int")
+        if node.dtype != INT64 or node.ndim > 1:
+            raise fault("E306 tensor_split-needs-int", node)
         return value_of(node).tolist() if not node.shape else tuple(value_of(node).tolist())
     return to_ints(value)
 
