@@ -25,7 +25,7 @@ _NAMES = (
     (r"\w*Dropout(?:\dd)?", "nn.modules.dropout"),
     (r"\w+(?:Pool|Unpool)\dd", "nn.modules.pooling"),
     (r"\w+Pad\dd", "nn.modules.padding"),
-    (r"(?:RNN|LSTM|GRU)(?:Cell)?", "nn.modules.rnn"),
+    (r"(?:RNN|LSTM|GRU)(?:Cell)?(?:Base)?", "nn.modules.rnn"),
     (r"Transformer\w*", "nn.modules.transformer"),
     (r"\w+Norm", "nn.modules.normalization"),
     (r"\w*[Ll]inear|Identity", "nn.modules.linear"),

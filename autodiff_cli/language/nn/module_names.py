@@ -39,7 +39,7 @@ FILES: dict[str, str] = {
         _fused fuse_conv_bn_weights fuse_conv_bn_eval fuse_linear_bn_weights fuse_linear_bn_eval
     """,
     "recurrent": """
-        _Cell RNNCell LSTMCell GRUCell rnn_step lstm_step gru_step _Recurrent RNN LSTM GRU
+        RNNCellBase RNNCell LSTMCell GRUCell rnn_step lstm_step gru_step RNNBase RNN LSTM GRU
         MultiheadAttention _activation _equal_heads _TransformerLayer TransformerEncoderLayer
         TransformerEncoder
         TransformerDecoderLayer TransformerDecoder Transformer
@@ -108,7 +108,8 @@ FILES: dict[str, str] = {
         checkpoint_sequential
     """,
     "data": """
-        _expect _is_size Dataset IterableDataset Subset TensorDataset ConcatDataset random_split
+        _expect _is_size Dataset IterableDataset ChainDataset Subset TensorDataset ConcatDataset
+        random_split
         Sampler SequentialSampler RandomSampler SubsetRandomSampler WeightedRandomSampler
         BatchSampler _batch_count DataLoader
     """,

@@ -122,7 +122,8 @@ def _unbound(kind: TypeName, name: str) -> Any:
         return found
     layout = LAYOUTS.get(kind.name)
     if kind.name == "torch.Tensor":
-        known = name in METHODS or (not name.startswith("_") and bool(calls.method(name)))
+        public = not name.startswith("_")
+        known = name in METHODS or (public and bool(calls.method(name) or _writing(name)))
     else:
         known = layout is not None and name in VALUE_ATTRIBUTES[layout]
     of_layout = layout is not None and name in SPECIAL_NAMES and hasattr(layout, name)
@@ -138,6 +139,11 @@ def _unbound(kind: TypeName, name: str) -> Any:
         return call_value(get_attribute(value, name), rest, kwargs)
 
     return Method(name, run)
+
+
+def _writing(name: str) -> list[Op]:
+    """The ops of a method that changes its tensor: `exp_`."""
+    return [op for op in calls.method(name[:-1]) if op.inplace] if name.endswith("_") else []
 
 
 LAYOUTS: dict[str, type] = {
@@ -289,14 +295,11 @@ def _tensor_attribute(tensor: Tensor, name: str) -> Any:
                 lambda *args, **kwargs: calls.call_ops(ops, name, (tensor, *args), kwargs),
                 tensor,
             )
-        if name.endswith("_"):
-            ops = [op for op in calls.method(name[:-1]) if op.inplace]
-            if ops:
-                return Builtin(
-                    name,
-                    lambda *args, **kwargs: _in_place(tensor, ops, name, args, kwargs),
-                    tensor,
-                )
+        ops = _writing(name)
+        if ops:
+            return Builtin(
+                name, lambda *args, **kwargs: _in_place(tensor, ops, name, args, kwargs), tensor
+            )
     else:
         return special_name(tensor, name)
     if name in NO_DTYPES:
