@@ -21,7 +21,7 @@ from ..graph.node import Node
 from ..graph.op import LEAF, OUTPUT, PLACEHOLDER, batched, cast, constant, known, leaf, value_of
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode, taken_out
-from ..graph.strides import is_contiguous, strides_of
+from ..graph.strides import same_layout, strides_of
 from ..graph.walk import walk
 from . import data_mutation, rules
 from .overwritten import recorded
@@ -106,12 +106,10 @@ def _first(g: Node, create_graph: bool, copy: Callable[[Node], Node]) -> Tensor:
     return Tensor(copy(g) if g.requires_grad else g)
 
 
-def laid_out_as(old: Node, node: Node) -> Node:
+def in_place_of(old: Node, node: Node) -> Node:
     """`node` in the memory of `old`, whose strides stay."""
-    if len(old.shape) < 2 or (is_contiguous(old) and is_contiguous(node)):
-        return node
     strides = strides_of(old)
-    if strides != strides_of(node):
+    if not same_layout(old.shape, strides, strides_of(node)):
         node = F.alias(node)
         node.strides = strides
     return node
@@ -468,7 +466,7 @@ class Tensor:
         if recorded and storage is None and shows_another(old):
             node = F.alias(node)
             node.mark().name = "AsStridedBackward0"
-        self._show(laid_out_as(old, node))
+        self._show(in_place_of(old, node))
 
     def _history(self) -> Node | None:
         """The node that a detached view has its own history from."""

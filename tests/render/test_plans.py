@@ -69,6 +69,14 @@ def test_profiles(request: pytest.FixtureRequest) -> None:
     compare(request, ["\n".join(shown[at::20]) for at in range(20)], 2)
 
 
+def test_times_of_both_passes() -> None:
+    """Of those of even numbers, and of odd ones."""
+    title = profile_lines(profile(5), "p.expr", 80, True)[0]
+    text = "".join(part for part, _ in title)
+    assert "forward 91" in text
+    assert "backward 30" in text
+
+
 def test_figures(request: pytest.FixtureRequest) -> None:
     """Beyond the times that are left out of what is recorded: as words without their units."""
     said = [f"{count_text(n)} {size_text(n)} {seconds_text(n * 1e-9)[:-1]}" for n in FIGURES]

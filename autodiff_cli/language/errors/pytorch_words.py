@@ -176,7 +176,7 @@ def _expand(given: Sizes, wanted: Sizes) -> str:
 def _cat(dim: int, other: Sizes, number: int, first: Sizes) -> str:
     if len(first) != len(other):
         return f"Tensors must have same number of dimensions: got {len(first)} and {len(other)}"
-    at = next((i for i in range(len(first)) if i != dim and first[i] != other[i]), 0)
+    at = next(i for i in range(len(first)) if i != dim and first[i] != other[i])
     return (
         f"Sizes of tensors must match except in dimension {dim}. Expected size {first[at]} but got "
         f"size {other[at]} for tensor number {number} in the list."

@@ -7,7 +7,7 @@ tensor, and all else takes its values.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from operator import index as index_of
 from typing import Any
 
@@ -54,6 +54,9 @@ class ForeignTensor:
 
     def __len__(self) -> int:
         return len(value_of(self.tensor.node))
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[at] for at in range(len(self)))
 
     def __getitem__(self, key: Any) -> Any:
         return foreign(index(self.tensor, _key(key)))
