@@ -9,6 +9,7 @@ from ..graph.node import Node
 from ..graph.op import CONSTANT, LEAF, leaf
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode
+from ..graph.strides import same_layout, strides_of
 from . import data_mutation
 from .views import Step, applied
 
@@ -172,6 +173,15 @@ def revalued(old: Node, value: Node) -> Node:
         return renewed(old, value)
     with grad_mode(True):
         return F.with_value(old, value)
+
+
+def in_place_of(old: Node, node: Node) -> Node:
+    """`node` in the memory of `old`, whose strides stay."""
+    strides = strides_of(old)
+    if not same_layout(old.shape, strides, strides_of(node)):
+        node = F.alias(node)
+        node.strides = strides
+    return node
 
 
 def without_history(node: Node) -> Node:

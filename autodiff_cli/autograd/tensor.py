@@ -21,11 +21,19 @@ from ..graph.node import Node
 from ..graph.op import LEAF, OUTPUT, PLACEHOLDER, batched, cast, constant, known, leaf, value_of
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode, taken_out
-from ..graph.strides import same_layout, strides_of
+from ..graph.strides import strides_of
 from ..graph.walk import walk
 from . import data_mutation, rules
 from .overwritten import recorded
-from .storage import Counter, Storage, mark_overwritten, renewed, revalued, without_history
+from .storage import (
+    Counter,
+    Storage,
+    in_place_of,
+    mark_overwritten,
+    renewed,
+    revalued,
+    without_history,
+)
 from .views import (
     NAMED,
     NO_STEPS,
@@ -104,15 +112,6 @@ def _first(g: Node, create_graph: bool, copy: Callable[[Node], Node]) -> Tensor:
         g = F.detach(g) if STATE.dual else without_history(g)
         return Tensor(g if single(g) else F.alias(g))
     return Tensor(copy(g) if g.requires_grad else g)
-
-
-def in_place_of(old: Node, node: Node) -> Node:
-    """`node` in the memory of `old`, whose strides stay."""
-    strides = strides_of(old)
-    if not same_layout(old.shape, strides, strides_of(node)):
-        node = F.alias(node)
-        node.strides = strides
-    return node
 
 
 class Tensor:

@@ -213,9 +213,7 @@ def python_number(value: Any) -> bool | int | float:
 
 
 def to_int(value: Any, first: Node | None = None) -> int:
-    node = node_of(value)
-    if node is not None and not _stands(node):
-        raise unfit("an int", value)
+    _check_stands(node_of(value), "an int")
     return to_index(value)
 
 
@@ -242,9 +240,7 @@ def to_float(value: Any, first: Node | None = None) -> float:
 
 
 def to_scalar(value: Any, first: Node | None = None) -> bool | int | float:
-    node = node_of(value)
-    if node is not None and not _stands(node):
-        raise unfit("a number", value)
+    _check_stands(node_of(value), "a number")
     return python_number(value)
 
 
@@ -255,10 +251,15 @@ def to_endpoint(value: Any, first: Node | None = None) -> bool | int | float:
     return python_number(value)
 
 
-def _stands(node: Node) -> bool:
-    """Whether a tensor may stand for a number: PyTorch takes those without dims that need no
-    gradient, which would be lost."""
-    return not (node.shape or node.requires_grad) if STATE.python else node.numel == 1
+def _check_stands(node: Node | None, wants: str) -> None:
+    """PyTorch takes a tensor for a number that has no dims and needs no gradient, which would be
+    lost."""
+    if node is None or not (node.shape or node.requires_grad if STATE.python else node.numel != 1):
+        return
+    error = unfit(wants, node)
+    if node.requires_grad and not node.shape:
+        error.message += " that requires grad"
+    raise error
 
 
 def to_bool(value: Any, first: Node | None = None) -> bool:

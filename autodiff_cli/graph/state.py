@@ -33,8 +33,8 @@ class Run:
     outermost first; `entered`, how many of them record, `forward`, how many use forward mode and
     may nest; `different`: the traces of `vmap(..., randomness="different")` that are running.
     `dual`: whether forward mode is on, `unmoved`, between which nodes it was switched off,
-    `duals`, what became dual in the level, its tangent (None where a Function says so), and the
-    version of that;
+    `duals`, what became dual in the level, with its tangent (language/torch/duals.py), `written`,
+    who is told there of tensors that are changed in place;
     `packing`: what packs the values that nodes save, the innermost last, `unpacked`, why they may
     not be packed; `inference`: whether tensors are made in inference mode, `silenced`, whether it
     alone keeps them from being recorded, `inferred`, the `seq` at which that began and ended in
@@ -59,7 +59,7 @@ class Run:
     that was computed there, with its name; `wrt`: names to differentiate with respect to.
     `unequal`: the arrays that `allclose` found different. `printing`: what a `repr` is inside
     of. `differentiated`: the `seq` of what was differentiated last, and whether by `backward()`.
-    `hooked`: how many hooks were registered."""
+    `hooked`: how many hooks were registered, `module_hooks`, those of all modules."""
 
     def __init__(self) -> None:
         self.grad = True

@@ -51,15 +51,8 @@ class Hooked:
             setattr(self, name, OrderedDict((k, v) for table in tables for k, v in table.items()))
 
 
-class Module(Object):
+class Module(Object, Hooked):
     """A value of `nn.Module` or of a class below it."""
-
-    before: Hooks  # these as `Hooked` has them
-    after: Hooks
-    reverse: Hooks
-    reverse_before: Hooks
-    reverse_last: Hooks
-    full: bool | None = None
 
     def __new__(cls, *args: Any) -> Any:
         self = super().__new__(cls)
@@ -73,7 +66,7 @@ class Module(Object):
         self.buffers: dict[str, Tensor | None] = {}
         self.modules: dict[str, Any] = {}
         self.transient: set[str] = set()
-        Hooked.__init__(self)  # type: ignore[arg-type]  # it has the same tables
+        Hooked.__init__(self)
         # hooks before and after a state is loaded, and before and after it is taken
         self.loading: Hooks = OrderedDict()
         self.loaded: Hooks = OrderedDict()
