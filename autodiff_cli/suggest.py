@@ -185,8 +185,7 @@ def synonym(word: str) -> str | None:
         return None
     name, known = word.lower(), synonyms()
     prefixes = (other for other in known if other.endswith(".") and name.startswith(other))
-    found = known.get(name.removeprefix(next(prefixes, "")))
-    return found if found and found != word else None
+    return known.get(name.removeprefix(next(prefixes, "")))
 
 
 @cache

@@ -3,6 +3,7 @@ memory, and errors of kernels."""
 
 from __future__ import annotations
 
+import gc
 import signal
 import threading
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pytest
 
 from autodiff_cli.checks.deadline import deadline
 from autodiff_cli.errors import AutodiffError
+from autodiff_cli.graph.node import Node
 from autodiff_cli.language.program.running import Program
 from autodiff_cli.language.replay import replay_driver
 from autodiff_cli.language.values.housekeeping import HOUSEKEEPING
@@ -194,3 +196,50 @@ def test_kernels_that_fail_do_so_at_their_place(caught: bool, after: str) -> Non
         assert isinstance(one.error, AutodiffError)
         assert one.error.span is not None
         assert "cholesky" in program.splitlines()[one.error.span.line - 1]
+
+
+@pytest.mark.parametrize(
+    "keeps",
+    [
+        "w = step(w)",
+        "kept[0] = step(kept[0])",
+        "kept['a'] = [step(kept.get('a', [w])[0])]",
+        "thing.held = step(thing.held)",
+        "inner()",
+        "v.grad = step(v.grad)",
+        "pass\ndef loop():\n    for i in range(300):\n        kept[0] = step(kept[0])\nloop()",
+    ],
+)
+def test_histories_that_nobody_needs_are_let_go(
+    keeps: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever a loop keeps what its steps make."""
+    monkeypatch.setattr(HOUSEKEEPING, "every", 50)
+    monkeypatch.setattr(HOUSEKEEPING, "replays", False)
+    program = f"""\
+import torch
+w = torch.ones(3)
+v = torch.ones(3, requires_grad=True)
+v.grad = torch.ones(3)
+kept = {{0: w}}
+class Thing: pass
+thing = Thing()
+thing.held = w
+def step(x): return torch.sin(x) * 0.5 + 1
+def inner():
+    global w
+    w = step(w)
+for i in range(300):
+    {keeps}
+"""
+    alive: list[int] = []
+    collect = HOUSEKEEPING.collect
+
+    def counted(scope: Any, since: int) -> None:
+        collect(scope, since)
+        alive.append(sum(type(x) is Node for x in gc.get_objects()))
+
+    monkeypatch.setattr(HOUSEKEEPING, "collect", counted)
+    report = run(Source(program, "program.py"), Options(backward=False))
+    assert report.error is None
+    assert len(alive) > 5 and alive[-1] <= alive[1] + 10

@@ -183,7 +183,7 @@ def _load_own(
     elif takes:
         missing_keys.append(extra)
     for key in list(state_dict):
-        first, *rest = key.removeprefix(prefix).split(".", 1)
+        first, rest, _ = key.removeprefix(prefix).partition(".")
         known = first in self.modules if rest else first in own or (takes and key == extra)
         if key.startswith(prefix) and not known:
             unexpected_keys.append(key)
