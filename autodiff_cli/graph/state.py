@@ -46,8 +46,8 @@ class Run:
     of functions written in Python before they are called; `anomaly`: whether a NaN in a backward
     is an error. `made`: bytes of arrays that were made since a loop evaluated what it has,
     `garbage`, since cycles were looked for; `began`, `mark`: the nodes at which the program, and
-    what a loop has not evaluated, began. `addresses`: the `seq` of nodes that were printed, and
-    which of their functions, in order. `over`: the limit that ended the program; whoever enters
+    what a loop has not evaluated, began; `look`: the step at which a loop asks for both.
+    `addresses`: the `seq` of nodes that were printed, and which of their functions, in order. `over`: the limit that ended the program; whoever enters
     code of the program looks at it, or counts a step, which is one too many then.
 
     Of the language: `python`: whether the program is a snippet of Python (it imports
@@ -101,7 +101,7 @@ class Run:
         self.duals: list[Any] = []
         self.written: Callable[[Any, Any], None] | None = None  # told of changes in place
         self.bare: list[Any] = []
-        self.began = self.mark = self.garbage = 0
+        self.began = self.mark = self.garbage = self.look = 0
         self.python = False
         self.depth = 0
         self.write: Callable[[str], Any] = lambda piece: None

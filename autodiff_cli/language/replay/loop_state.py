@@ -190,8 +190,8 @@ class Changes:
 # What running changes by itself.
 RUNNING = frozenset(
     """
-    allow bare began default_generator depth differentiated files streams garbage handled last made
-    mark max_bytes max_depth max_steps observer only over overrides overwriting printing recorder
+    allow bare began default_generator depth differentiated files streams garbage handled last look
+    made mark max_bytes max_depth max_steps observer only over overrides overwriting printing recorder
     replaced shown shown_span span steps unequal warnings write wrt
     """.split()  # noqa: SIM905 - shorter than a list
 )

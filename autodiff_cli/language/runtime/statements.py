@@ -167,7 +167,7 @@ def _for(tree: syntax.For, context: Context) -> RunStatement:
                         return None
                     if signal is not CONTINUE:
                         return signal
-                if not STATE.steps & 31 or STATE.made > MOST_MADE:
+                if STATE.steps >= STATE.look or STATE.made > MOST_MADE:
                     HOUSEKEEPING.after_step(scope)
         except AutodiffError as error:
             raise placed(error, whole if error.code == "E506" else span) from None
@@ -186,7 +186,7 @@ def _while(tree: syntax.While, context: Context) -> RunStatement:
         while test(scope):
             try:
                 count_step()
-                if not STATE.steps & 31 or STATE.made > MOST_MADE:
+                if STATE.steps >= STATE.look or STATE.made > MOST_MADE:
                     HOUSEKEEPING.after_step(scope)
             except AutodiffError as error:
                 raise placed(error, span) from None

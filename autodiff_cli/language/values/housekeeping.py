@@ -30,7 +30,7 @@ class Housekeeping:
     def restart(self) -> None:
         """Called when a program begins."""
         STATE.began = STATE.mark = GraphNode.counter()
-        STATE.garbage = STATE.made = 0
+        STATE.garbage = STATE.made = STATE.look = 0
 
     def excuse(self, operations: int) -> None:
         """Take operations that had a bound of their own off the count for the limit."""
@@ -38,6 +38,7 @@ class Housekeeping:
 
     def after_step(self, scope: Scope) -> None:
         """Called now and then after a step of a loop, and after one that made big arrays."""
+        STATE.look = STATE.steps + 32
         newest = GraphNode.counter()
         piled = newest - STATE.mark >= self.every
         if STATE.batching or STATE.dual or not (piled or STATE.made > MOST_MADE):
