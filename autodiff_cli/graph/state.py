@@ -47,8 +47,9 @@ class Run:
     is an error. `made`: bytes of arrays that were made since a loop evaluated what it has,
     `garbage`, since cycles were looked for; `began`, `mark`: the nodes at which the program, and
     what a loop has not evaluated, began; `look`: the step at which a loop asks for both.
-    `addresses`: the `seq` of nodes that were printed, and which of their functions, in order. `over`: the limit that ended the program; whoever enters
-    code of the program looks at it, or counts a step, which is one too many then.
+    `addresses`: the `seq` of nodes that were printed, and which of their functions, in order.
+    `over`: the limit that ended the program; whoever enters code of the program looks at it, or
+    counts a step, which is one too many then.
 
     Of the language: `python`: whether the program is a snippet of Python (it imports
     something), whose lists are only lists. `depth`: calls of its functions inside one another.

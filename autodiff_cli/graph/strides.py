@@ -153,10 +153,10 @@ def broadcast_strides(shape: Shape, strides: Strides, to: Shape) -> Strides:
 
 def _iteration_order(shape: Shape, operands: list[Strides]) -> list[int]:
     """Dims from the fastest to the slowest: an insertion sort whose comparison may be undecided."""
-    order = list(range(len(shape) - 1, -1, -1))
+    order = list(reversed(range(len(shape))))
     for i in range(1, len(order)):
         at = i
-        for before in range(i - 1, -1, -1):
+        for before in reversed(range(i)):
             compared = _compare(order[before], order[at], shape, operands)
             if compared > 0:
                 order[before], order[at] = order[at], order[before]
@@ -190,7 +190,7 @@ def view_strides(shape: Shape, strides: Strides, size: Shape) -> Strides | None:
     at = len(size) - 1
     base = strides[-1]
     run = covered = 1
-    for dim in range(len(shape) - 1, -1, -1):
+    for dim in reversed(range(len(shape))):
         run *= shape[dim]
         if dim and (shape[dim - 1] == 1 or strides[dim - 1] == run * base):
             continue

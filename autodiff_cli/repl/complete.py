@@ -263,7 +263,7 @@ def open_call(before: str) -> tuple[str, int] | None:
     text = _STRINGS.sub(lambda match: "_" * len(match[0]), before[-LONGEST_INPUT:])
     depth = 0
     commas = 0
-    for at in range(len(text) - 1, -1, -1):
+    for at in reversed(range(len(text))):
         char = text[at]
         if char in ")]}":
             depth += 1

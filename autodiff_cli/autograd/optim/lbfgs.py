@@ -118,7 +118,7 @@ def _direction(flat_grad: Array, known: dict[str, Any], al: list[Any]) -> Array:
         ro.append(1.0 / ys)
         known["H_diag"] = ys / y.dot(y)
     q = -flat_grad
-    for i in range(len(dirs) - 1, -1, -1):
+    for i in reversed(range(len(dirs))):
         al[i] = stps[i].dot(q) * ro[i]
         q = _moved(q, dirs[i], -al[i])
     r = q * known["H_diag"]

@@ -30,7 +30,7 @@ def _position(owner: Module, key: Any, count: int) -> int:
     try:
         at = to_index(key)
     except BindError as error:
-        raise fail("E305", f"an index {error.message}", help="use an int: `layers[0]`") from None
+        raise fail("E208", f"an index {error.message}", help="use an int: `layers[0]`") from None
     if not -count <= at < count:
         raise out_of_range(at, f"a {owner.cls.name}", count)
     return at % count

@@ -143,9 +143,9 @@ def _sparse(tensor: Any, sparsity: Any, std: Any = 0.01, generator: Any = None) 
     return _written(target, values)
 
 
-def _constant(tensor: Any, val: Any) -> Tensor:
-    target = _target("constant_", tensor)
-    value = number_argument("constant_", "val", val)
+def _constant(name: str, tensor: Any, val: Any) -> Tensor:
+    target = _target(name, tensor)
+    value = number_argument(name, "val", val)
     return _written(target, np.full(target.shape, value, target.dtype))
 
 
@@ -189,9 +189,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "uniform_": _uniform,
     "normal_": _normal,
     "trunc_normal_": _trunc_normal,
-    "constant_": _constant,
-    "ones_": lambda tensor: _constant(tensor, 1.0),
-    "zeros_": lambda tensor: _constant(tensor, 0.0),
+    "constant_": lambda tensor, val: _constant("constant_", tensor, val),
+    "ones_": lambda tensor: _constant("ones_", tensor, 1.0),
+    "zeros_": lambda tensor: _constant("zeros_", tensor, 0.0),
     "eye_": _eye,
     "dirac_": _dirac,
     "xavier_uniform_": _xavier("xavier_uniform_"),

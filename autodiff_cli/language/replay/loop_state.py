@@ -190,9 +190,9 @@ class Changes:
 # What running changes by itself.
 RUNNING = frozenset(
     """
-    allow bare began default_generator depth differentiated files streams garbage handled last look
-    made mark max_bytes max_depth max_steps observer only over overrides overwriting printing recorder
-    replaced shown shown_span span steps unequal warnings write wrt
+    allow bare began default_generator depth differentiated files garbage handled last look made
+    mark max_bytes max_depth max_steps observer only over overrides overwriting printing recorder
+    replaced shown shown_span span steps streams unequal warnings write wrt
     """.split()  # noqa: SIM905 - shorter than a list
 )
 

@@ -297,8 +297,6 @@ def _options(name: str, eps: Any, atol: Any, rtol: Any, options: Any) -> gradche
     except BindError as error:
         raise fault("E205 eps-atol-rtol", name=name, error=error) from None
     found = gradcheck.Options(eps, atol, rtol, nondet, **flags)
-    if not found.eps > 0:
-        raise fault("E205 needs-positive-eps", name=name, found=found)
     if not found.forward and not found.backward:
         raise fault("E205 expected-at-least-one")
     for mode in ("", "forward_"):

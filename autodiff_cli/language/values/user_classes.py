@@ -143,7 +143,7 @@ class UserClass(type):
         cls.line = tuple(c for c in cls.__mro__ if isinstance(c, UserClass))
         cls.fixed = fixed
         cls.annotated = {}
-        cls.slots = slots_of(cls)
+        cls.slots = slots_of(cls, span)
         cls.refresh()
         return cls
 
@@ -235,7 +235,7 @@ class UserClass(type):
         return f"<class '{cls.name if module == 'builtins' else f'{module}.{cls.__qualname__}'}'>"
 
 
-def slots_of(cls: UserClass) -> frozenset[str] | None:
+def slots_of(cls: UserClass, span: Any = None) -> frozenset[str] | None:
     """The attributes that the classes of a line list, None when one of them lists none."""
     found: set[str] = set()
     for base in cls.line[:-1]:  # without `object`
@@ -243,17 +243,17 @@ def slots_of(cls: UserClass) -> frozenset[str] | None:
             continue
         if base.names.get("__slots__") is None:
             return None
-        found.update(_listed(base))
+        found.update(_listed(base, span))
     return None if "__dict__" in found else frozenset(found)
 
 
-def _listed(cls: UserClass) -> list[str]:
+def _listed(cls: UserClass, span: Any = None) -> list[str]:
     """The names that the `__slots__` of a class lists."""
     listed = cls.names.get("__slots__", ())
     names = [listed] if isinstance(listed, str) else items_of(listed)
     for name in names:
         if not isinstance(name, str):
-            raise fault("E208 slots-strings", type(name).__name__)
+            raise fault("E208 slots-strings", type(name).__name__, span=span)
     return [private(name, cls.name) for name in names]
 
 
@@ -494,7 +494,8 @@ class Object(Instance):
 
 def _become(value: Any, cls: Any) -> None:
     """`value.__class__ = cls`."""
-    if isinstance(cls, UserClass) and not (cls.fixed or type(value).fixed):
+    plain = isinstance(cls, UserClass) and not (cls.fixed or type(value).fixed)
+    if plain and cls.slots == type(value).slots:
         with suppress(TypeError):
             value.__class__ = cls
             return

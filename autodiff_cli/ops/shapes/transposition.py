@@ -89,7 +89,7 @@ def _matrix(input):
 @function(key="T", counterpart="", samples=[S(t(2, 3)), S(t(2))])
 def _(input: Tensor):
     """All dims in reverse order."""
-    return F.permute(input, tuple(range(input.ndim - 1, -1, -1)))
+    return F.permute(input, tuple(reversed(range(input.ndim))))
 
 
 def _swap_last(input: Node, name: str) -> Node:

@@ -86,7 +86,7 @@ class Tree:
             children = self._enter(node, name, own, below)
             if depth >= bounds.depth:
                 children = self._shallow(children)
-            for at in range(len(children) - 1, -1, -1):
+            for at in reversed(range(len(children))):
                 child, child_name = children[at]
                 last = at == len(children) - 1
                 pending.append((

@@ -240,7 +240,7 @@ class _Slots:
         xs = [round(x - left, 1) for x in self.x]
         heights = [max(self.sizes[slot].height for slot in layer) for layer in self.layers]
         tops, y = [0.0] * len(heights), 0.0
-        for rank in range(len(heights) - 1, -1, -1):
+        for rank in reversed(range(len(heights))):
             tops[rank] = y
             y += heights[rank] + self._room(rank)
         bottoms = [round(sum(ends), 1) for ends in zip(tops, heights, strict=True)]
@@ -345,10 +345,10 @@ def _ranks(count: int, edges: Sequence[tuple[int, int]]) -> tuple[list[int], lis
 
     depths = upwards([0] * count)
     latest = [max(depths, default=0)] * count
-    for box in range(count - 1, -1, -1):
+    for box in reversed(range(count)):
         latest[box] = min((latest[high] - 1 for high in above[box]), default=latest[box])
     ranks = upwards(latest)
-    for box in range(count - 1, -1, -1):
+    for box in reversed(range(count)):
         if above[box] and len(set(below[box])) == 1:
             ranks[box] = min(ranks[high] for high in above[box]) - 1
     return depths, ranks

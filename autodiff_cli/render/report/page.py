@@ -266,7 +266,7 @@ class Article:
     def _graph(self, walk: Walk) -> str:
         """The graph; ids are for the page, on which there may be several."""
         drawn = graph_svg(walk.drawing(), precision=self.precision, style=False)
-        drawn = drawn.replace(NAMESPACE, "", 1)
+        drawn = drawn.replace(NAMESPACE, "")
         return re.sub(r'(<g class="node[^"]*") id="(n[0-9]+)"', r'\1 data-node="\2"', drawn)
 
     def _steps(self, walk: Walk) -> str:

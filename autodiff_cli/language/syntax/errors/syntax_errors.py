@@ -142,7 +142,7 @@ def _form(context: Context) -> AutodiffError | None:
 
 def _unexpected(context: Context) -> AutodiffError:
     if context.at_end():
-        before = (context.text(at) for at in range(context.index - 1, -1, -1))
+        before = (context.text(at) for at in reversed(range(context.index)))
         last = next(filter(str.strip, before), "")
         return context.fault("E102 text-ends-after", context.wanted(), last=last)
     text = context.text(context.index)
