@@ -30,7 +30,7 @@ def _position(owner: Module, key: Any, count: int) -> int:
     try:
         at = to_index(key)
     except BindError as error:
-        raise fail("E208", f"an index {error.message}", help="use an int: `layers[0]`") from None
+        raise fault("E305 index-of-module", error=error) from None
     if not -count <= at < count:
         raise out_of_range(at, f"a {owner.cls.name}", count)
     return at % count
