@@ -94,12 +94,13 @@ def whole(low: int, high: int) -> Callable[[str], int]:
     """A whole number between two bounds."""
 
     def convert(text: str) -> int:
-        digits = text.strip().replace("_", "")
-        if not re.fullmatch(r"[+-]?[0-9]{1,20}", digits):
-            raise ValueError(f"{text!r} is not a whole number")
-        if not low <= int(digits) <= high:
+        try:
+            number = int(text)
+        except ValueError:
+            raise ValueError(f"{text!r} is not a whole number") from None
+        if not low <= number <= high:
             raise ValueError(f"{text} is not between {low} and {high}")
-        return int(digits)
+        return number
 
     return convert
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+
+from autodiff_cli.cli.dispatch import COMMANDS, load_command
+from tests.said import compare
 
 from .conftest import Cli
 
@@ -43,3 +48,35 @@ def test_pages_are_coloured_where_somebody_reads_them(cli: Cli) -> None:
         for tty in (True, False):
             shown = cli("help", "why", tty=tty, COLUMNS="60", **variables).out
             assert ("\x1b[" in shown) == (tty and not variables)
+
+
+TEXTS = (
+    """
+abc||1|0|-1|2.5|1_000|+7|17|18|4096|4097|100000|100001|1e3|nan|inf|1e9|2e9|1K|1023|800m|1.5GiB
+2x|1024T|1025T|9999999999999999999999999|a,b| a , ,b|,|*|float|flaot32|doubel|x=1|x=[1,2]|x|=3
++x=2|+=2|1=2|x= |no/such|rich,plain|values,vlaues|rcih
+""".strip()
+    .replace("\n", "|")
+    .split("|")
+)
+
+
+def test_what_options_take(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each option of each command, of texts of all kinds and of its words with a letter too few."""
+    monkeypatch.chdir(tmp_path)
+    found: dict[str, None] = {}
+    for name in COMMANDS:
+        for option in load_command(name).options:
+            if not option.metavar or option.convert is str:
+                continue
+            words = getattr(option.convert, "words", ())
+            answers = [" ".join(option.flags)]
+            for text in (*TEXTS, *words, *(word[:-1] for word in words)):
+                try:
+                    answers.append(f"{text!r}: {option.convert(text)!r}")
+                except ValueError as error:
+                    answers.append(f"{text!r}: {error}")
+            found["\n".join(answers)] = None
+    compare(request, found, 8)
