@@ -17,6 +17,7 @@ from ..errors import AutodiffError
 from ..graph.registry import overloads
 from ..language.runtime.attributes import ATTRIBUTES, OP_ATTRIBUTES
 from ..language.runtime.names import builtin, known_names, member, names_of, op_function
+from ..language.values.user_classes import Object
 from ..language.values.values import Builtin, Namespace, OpFunction, UserFunction
 from ..ops import public_names
 from ..render.text import clip, format_shape
@@ -207,20 +208,29 @@ def _attributes(owner: str, word: str, loop: Loop, match: Matcher) -> Iterator[C
     value = _value(owner.rstrip("."), loop) if owner[0] not in ")]" else None
     if isinstance(value, Namespace):
         prefix = "" if value.path in ("", "np") else f"{value.path}."
-        names = sorted(name for name in names_of(value) if not name.startswith("_"))
+        names = sorted(_public(names_of(value)))
         yield from _words(word, names, match, lambda name: _op_signature(prefix + name))
         return
-    for table in ("attributes", "parameters", "modules"):
-        held = getattr(value, table, None)
-        if isinstance(held, dict):
-            shown = [n for n in held if table != "attributes" or not n.startswith("_")]
-            yield from _words(word, shown, match)
+    if isinstance(value, Object):
+        own = _own(value)
+        yield from _words(word, _public(own), match, lambda name: about(own[name], loop))
+        yield from _words(word, _public(value.cls.flat), match, lambda _: "of the class")
     if value is None or isinstance(value, Tensor):
         names = ["grad", "T", "shape", *sorted({*ATTRIBUTES, *OP_ATTRIBUTES})]
         yield from _words(word, names, match, lambda _: "attribute")
         if isinstance(value, Tensor) or word:
             methods = {*_METHODS, *(name for name in public_names() if "." not in name)}
             yield from _words(word, sorted(methods), match, signature, "(")
+
+
+def _own(value: Any) -> dict[str, Any]:
+    """What a value of a class holds, by name."""
+    tables = [getattr(value, kind, {}) for kind in ("parameters", "buffers", "modules", "fields")]
+    return {name: part for table in tables for name, part in table.items()}
+
+
+def _public(names: Iterable[str]) -> list[str]:
+    return [name for name in names if not name.startswith("_")]
 
 
 def _op_signature(path: str) -> str:
@@ -241,13 +251,7 @@ def _value(dotted: str, loop: Loop) -> Any:
             except AutodiffError:
                 return None
         else:
-            for table in ("modules", "parameters", "attributes"):
-                held = getattr(value, table, None)
-                if isinstance(held, dict) and name in held:
-                    value = held[name]
-                    break
-            else:
-                return None
+            value = _own(value).get(name) if isinstance(value, Object) else None
     return value
 
 

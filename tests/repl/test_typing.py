@@ -66,6 +66,8 @@ COMPLETIONS = [
     ("math.sq", "sqrt"),
     ("nn.Lin", "Linear"),
     ("net.", "weight"),
+    ("net.for", "forward"),
+    ("net.weight.resh", "reshape("),
     ("softmax(weights, d", "dim="),
     ("scale(weights, fa", "factor="),
     ("sum(weights, kee", "keepdim="),
@@ -96,6 +98,16 @@ def test_completion_says_what_things_are(typing: Any) -> None:
     assert about["scale"] == "function(x, factor)"
     about = {c.text: c.about() for c in candidates("torch.softm", typing.loop)}
     assert about["softmax"].startswith("softmax(input, dim")
+
+
+def test_completion_of_what_values_hold(typing: Any) -> None:
+    typing("class Held:\n  def double(self):\n    pass\n\n")
+    typing("own = Held()")
+    typing("own.net, own.width, own._hidden = net, weights, 1")
+    about = {c.text: c.about() for c in candidates("own.", typing.loop)}
+    assert about == {"net": "a Linear", "width": "(2, 2) float64", "double": "of the class"}
+    assert "bias" in texts(typing, "own.net.")
+    assert "grad" in texts(typing, "own.nothing.")
 
 
 def test_completion_of_files(typing: Any) -> None:
