@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-IN_PLACE = ("at", "fill", "put", "copyto", "sort", "put_along_axis")
 NEW = ("array", "copy", "astype", "zeros", "ones", "full", "empty")  # what makes arrays of its own
 
 
@@ -56,18 +55,9 @@ class _Unchanged(ast.NodeTransformer):
 
     def visit_Expr(self, node: ast.Expr) -> Any:
         call: Any = node.value
-        text = ast.unparse(node)
-        if text.startswith("np.add.at("):
+        if ast.unparse(node).startswith("np.add.at("):
             array, at, value = call.args
             return self._placed(node, ast.Subscript(array, at, ast.Store()), "add", value)
-        into = [k.value for k in getattr(call, "keywords", ()) if k.arg == "out"]
-        if into and self._owns(into[0]):
-            call.keywords = [k for k in call.keywords if k.arg != "out"]
-            return ast.Assign([_stored(into[0])], call)
-        if text.startswith("np.copyto(") and self._owns(call.args[0]):
-            chosen = [call.keywords[0].value, *call.args[::-1]]
-            where = ast.parse("np.where", mode="eval").body
-            return ast.Assign([_stored(call.args[0])], ast.Call(where, chosen, []))
         return node
 
     def _owns(self, array: Any) -> bool:
@@ -121,10 +111,6 @@ def _is_new(value: Any) -> bool:
 
 def _changes(node: Any) -> bool:
     """Whether something is changed in place."""
-    if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in IN_PLACE:
-        return True
-    if isinstance(node, ast.Attribute) and node.attr == "flags":
-        return True
     if isinstance(node, ast.keyword):
         return node.arg == "out"
     targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]

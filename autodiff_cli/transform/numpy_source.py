@@ -185,8 +185,6 @@ class NumpySource(GraphSource):
         for what, text in _BY_PROPERTY.items():
             if what in op.properties and op.kernel is not None:
                 return self._filled(text, names, node, tree_of)
-        if op.kernel is None:
-            raise NoText("it has no kernel")
         args = [
             literal(value, tree_of if isinstance(value, Node) else self._typed)
             for value in node.args
@@ -218,10 +216,7 @@ class NumpySource(GraphSource):
             return self.kernels.value(node.kernel, node.key)
         if isinstance(node, type):
             return self.kernels.value(node)
-        node = self.graph.of(node)
-        if node not in self.names:  # nothing that is computed: an operand of a constant
-            self.names[node] = self._constant(node)
-        return self.names[node]
+        return self.names[self.graph.of(node)]
 
     def _filled(
         self, text: str, names: Iterable[str], node: Node, tree_of: Callable[[Any], Any]
@@ -288,6 +283,4 @@ class _Fold(ast.NodeTransformer):
         self.generic_visit(node)
         first = node.values[0]
         empty = isinstance(first, ast.Tuple) and not first.elts
-        if isinstance(node.op, ast.Or) and isinstance(first, ast.Tuple | ast.Constant):
-            return node.values[1] if empty else first
-        return node
+        return node.values[1] if empty else first

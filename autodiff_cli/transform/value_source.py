@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import inspect
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -88,14 +87,6 @@ def literal(value: Any, tree_of: Callable[[Any], Any]) -> Any:
         return expression(number_text(np.float64(value) if kind is float else value))
     if value is None or kind in (bool, int, str) or value is Ellipsis:
         return expression(repr(value))
-    slots = getattr(kind, "__slots__", None)
-    if slots and set(slots) == set(
-        inspect.signature(kind).parameters
-    ):  # what its constructor was given
-        given = [ast.keyword(slot, literal(getattr(value, slot), tree_of)) for slot in slots]
-        return ast.Call(tree_of(kind), [], given)
-    raise NoText(unspelled(value))
-
-
-def unspelled(value: Any) -> str:
-    return f"nothing spells {type(value).__name__} values"
+    slots = kind.__slots__  # what its constructor was given
+    given = [ast.keyword(slot, literal(getattr(value, slot), tree_of)) for slot in slots]
+    return ast.Call(tree_of(kind), [], given)

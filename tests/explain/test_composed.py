@@ -41,7 +41,21 @@ abs(X) sign(X)*X maximum(X,X.mean()) sigmoid(X) outer(X[0],X[1,:3]) kron(X[0],X[
 X@X[0] Y@Y[0] einsum('ij,ik->jk',X,X) X-X.mean(0) (X-X.mean())/X.std() X/X.sum(1,keepdim=True)
 exp(X[M]*t) X[M]*X[M].exp() X[M].cumsum(0) Y[B]@Y[0] cat([X,Y[:,0]],1)*2
 avg_pool1d(X,3,2,ceil_mode=True) avg_pool1d(X,4,3,ceil_mode=True) adaptive_avg_pool1d(X[:,:3],2)
+X[:,k>0].amax(0) softmax(X[:,k>0],0) X[:,k>0].prod(0) Y[:,B[1]].amin(0) softmax(X.T,0).T*X
+X@softmax(X.T,1) avg_pool2d(X[None],2,1,divisor_override=3) adaptive_avg_pool2d(X[None],(1,3))
+avg_pool2d(X[None],2,2,ceil_mode=True,divisor_override=3) avg_pool2d(X[None,None][:0],2)
+nll_loss(log_softmax(Y,1),B.long(),reduction='none') X[m&~m] X[:1][m[:1]] Y[:,:,:1][B[:,:,None]]
+where(logical_and(X,Y[:,0,:1]),X,X*X) where(logical_and(k,M),X,X*X) where(logical_not(k),X,X*X)
+X*(~k) X*(k|1) X[k[:3],k[:3]]*(k[:3]&1)
 """
+NORMS = "G = tensor([1.5, 2], requires_grad=True)\nc = tensor([0.3, -1], requires_grad=True)\n"
+# Losses whose derivations are shown step by step.
+DERIVED = [
+    "prod(X * M)",
+    "sum((X * M).prod(1))",
+    "sum(instance_norm(Y, weight=G, bias=c)**2)",
+    "sum(batch_norm(Y, None, None, G, c, True)**2)",
+]
 MATRIX = "[[0.5, -1.2, 0.3], [1, 0.4, -0.7], [0.2, 1, 1.3]]"
 USES = [
     "sum({})",
@@ -69,14 +83,16 @@ OF_NAMES = [
 ]
 
 
-def lines_of(given: str, loss: str) -> list[str]:
-    """A loss, its formulas with what they are made of, and what they cost."""
-    found = derive_source(Source(f"{given}loss = {loss}\n", "test.expr"), Options(), Request())
-    assert found.error is None and all(d.verified for d in found.derivatives)
-    lines = [loss]
+def lines_of(given: str, loss: str, steps: bool = False) -> list[str]:
+    """A loss, its formulas with what they are made of, and what they cost; the steps to them."""
+    source = Source(f"{given}loss = {loss}\n", "test.expr")
+    found = derive_source(source, Options(), Request(), steps=steps)
+    assert all(d.verified for d in found.derivatives)
+    lines = [loss] if found.error is None else [loss, f"  {found.error.message}"]
     for d in found.derivatives:
         lines += [f"  {name} = {part}  {latex}" for name, part, latex in d.lets]
         lines += [f"  {d.wrt}: {d.cost}  {d.text}", f"  {d.latex}"]
+        lines += [f"  {step.shown}  {step.rule}" for step in d.steps]
     return lines
 
 
@@ -95,3 +111,8 @@ def test_names(at: int, part: str) -> None:
     given = f"x = [0.5, 1.2, 0.7]\ny = [1.5, 0.4, 2]\np = 1.3\nA = {MATRIX}\nh = {part}\n"
     uses = OF_NAMES[at % 7], OF_NAMES[(at + 3) % 7]
     as_recorded(f"h={part}", [line for use in uses for line in lines_of(given, use)])
+
+
+@together(DERIVED)
+def test_derivations(loss: str) -> None:
+    as_recorded(loss, lines_of(NAMES + NORMS, loss, True))

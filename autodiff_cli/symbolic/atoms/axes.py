@@ -151,8 +151,6 @@ def side_by_side_means(
     reader: Reader, node: Node, inner: Node, rules: Sequence[Any], divisor: float | None
 ) -> Sum:
     """Means of windows that lie side by side: of parts of axes."""
-    if not node.numel:
-        raise NoFormula(node)
     algebra, ahead = reader.algebra, node.ndim - len(rules)
     at: list[Label] = [None if n == 1 else axis for axis, n in enumerate(inner.shape)]
     operands: list[tuple[Sum, tuple[Label, ...]]] = []
@@ -188,17 +186,13 @@ def transpose(
 def matmul(reader: Reader, node: Node, left: Node, right: Node) -> Sum | Grouped:
     """Rows times columns; what is in front is broadcast."""
     found = _product(reader, node, (left, right), grouped)
-    return found or _product(reader, node, (left, right), _whole) or _none(node)
+    return found or _product(reader, node, (left, right), _whole)  # type: ignore[return-value]
 
 
 def _whole(reader: Reader, node: Node) -> Grouped:
     """Without groups."""
     axes = tuple((axis,) if size != 1 else () for axis, size in enumerate(node.shape))
     return Grouped(reader.of(node), axes)
-
-
-def _none(node: Node) -> Sum:
-    raise NoFormula(node)
 
 
 def _product(

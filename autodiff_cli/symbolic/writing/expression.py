@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from ...graph.node import Node, Shape
-from ...graph.op import CONSTANT, Op, value_of
+from ...graph.op import CONSTANT, value_of
 from .windowed import BOTH, MADE, POOLED, Pooling, called_as, pooled_along, pooled_as
 
 MAX_DEPTH = 12
@@ -421,9 +421,7 @@ def broadcast_dims(small: Shape, large: Shape) -> tuple[tuple[int, ...], tuple[i
 
 
 def static_text(value: Any) -> str:
-    """A static argument; an op inside one is shown by its name."""
-    if isinstance(value, Op):
-        return value.name
+    """A static argument."""
     if isinstance(value, tuple):
         inner = ", ".join(static_text(v) for v in value)
         return f"({inner},)" if len(value) == 1 else f"({inner})"

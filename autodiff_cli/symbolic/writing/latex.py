@@ -363,8 +363,6 @@ def _call(
             return _matrix(r" \\ ", map(_turned, parts)), ATOM
         case "outer", (left, right):
             return f"{latex(left, _PRODUCT)} {_turned(right)}", _PRODUCT
-        case "tensor", (Number(value),):
-            return number(value), _SUM if value < 0 else ATOM
         case "eye", (Number(size),):
             return f"I_{{{size}}}", ATOM
         case (("ones" | "zeros"), sizes) if all(isinstance(a, Number) for a in sizes):

@@ -48,8 +48,6 @@ def tidied(shown: Any) -> Any:
             return inner
         case Call(function, (inner,), (("dim", dim), *rest)) if function in (*LINEAR, *ALONG):
             return Call(function, (inner, Name(dim)), tuple(rest))
-        case Call("div" | "mul" | "add" | "sub" as key, (left, right), ()):
-            return tidied(Infix(key, left, right))
         case Call("addmm", (first, left, right), ()):
             return Infix("add", first, Infix("matmul", left, right))
         case Infix("add" | "sub" | "mul" | "div" as key, left, right) if (
@@ -145,8 +143,6 @@ def _covers(shown: Any, sizes: tuple[Any, ...]) -> bool:
     match shown:
         case Name(_, shape):
             return shape == tuple(size.value for size in sizes)
-        case Negative(inner):
-            return _covers(inner, sizes)
         case Infix(key, left, right) if key != "matmul":
             return _covers(left, sizes) or _covers(right, sizes)
     return False
