@@ -268,7 +268,11 @@ def jvp(
     """The outputs, and the Jacobian times v."""
     run = _Applied("jvp", call, inputs, create_graph, strict)
     moves = _vector("jvp", v, run.inputs, run.single_input, "input")
-    found = Linearized(run.outputs, run.inputs).along(list(moves))
+    derivative = Linearized(run.outputs, run.inputs)
+    for node in derivative.order:
+        if node.op.key == "once":  # PyTorch differentiates its derivative
+            F.once_slope.vjp_rule(None, None, None, None, node.args[1])
+    found = derivative.along(list(moves))
     return run.like_outputs(run.outputs), run.like_outputs(found)
 
 

@@ -188,9 +188,10 @@ _SEQUENCES = ("str", "list", "tuple")
 
 def _combine(sign: str, left: str, right: str) -> str:
     left, right = _kind(left), _kind(right)
-    if sign == "+" and left in _SEQUENCES:
+    alone = sign.removesuffix("=")
+    if alone == "+" and left in _SEQUENCES:
         return f'can only concatenate {left} (not "{right}") to {left}'
-    if sign == "*" and (left in _SEQUENCES or right in _SEQUENCES):
+    if alone == "*" and (left in _SEQUENCES or right in _SEQUENCES):
         other = right if left in _SEQUENCES else left
         return f"can't multiply sequence by non-int of type '{other}'"
     sign = "** or pow()" if sign == "**" else sign

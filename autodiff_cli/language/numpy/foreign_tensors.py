@@ -12,6 +12,7 @@ from operator import index as index_of
 from typing import Any
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, fault
@@ -24,8 +25,8 @@ from ..values.subscripts import index
 from ..values.values import is_callable
 
 
-class ForeignTensor:
-    """What NumPy is given for a tensor."""
+class ForeignTensor(NDArrayOperatorsMixin):
+    """What NumPy is given for a tensor; its operators are NumPy's ufuncs."""
 
     __slots__ = ("tensor",)
     __array_priority__ = 1000
@@ -48,6 +49,9 @@ class ForeignTensor:
 
     def __int__(self) -> int:
         return int(self.__array__())
+
+    def __bool__(self) -> bool:
+        return bool(self.__array__())
 
     def __index__(self) -> int:
         return index_of(self.__array__())

@@ -21,7 +21,7 @@ from ..values.factories import is_literal_value, leaf_of_literal
 from ..values.formatting import text
 from ..values.functions import guarded
 from ..values.operations import binary, instance_binary, items_of, mixed, pairs_of
-from ..values.python_operators import MAX_ITEMS, bound_length, python_in_place
+from ..values.python_operators import MAX_ITEMS, bound_length, cannot_combine, python_in_place
 from ..values.subscripts import dict_key, index, index_parts, plain_key
 from ..values.values import Instance, Scope, has
 from .attributes import get_attribute, set_attribute
@@ -363,9 +363,13 @@ def augmented(symbol: str, current: Any, operand: Any) -> Any:
     if isinstance(current, dict) and symbol == "|" and type(current) is not Counter:
         guarded("dict.update", lambda items: current.update(pairs_of(items)), [operand], {})
         return current
-    if isinstance(current, list | deque | set | dict):
-        return python_in_place(symbol, current, operand)
-    return binary(symbol, current, operand)
+    changes = isinstance(current, list | deque | set | dict)
+    try:
+        return (python_in_place if changes else binary)(symbol, current, operand)
+    except AutodiffError as error:
+        if error.which.startswith("E208 symbol-cannot-combine"):
+            raise cannot_combine(f"{symbol}=", current, operand) from None
+        raise
 
 
 def _check_in_place(symbol: str, current: Tensor, result: Tensor) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 from collections import deque
 from collections.abc import Callable, ItemsView, KeysView
-from contextlib import suppress
 from sys import maxsize
 from typing import Any
 
@@ -63,7 +62,7 @@ def python_binary(symbol: str, left: Any, right: Any) -> Any:
             if symbol == "^" and (a is float or b is float):
                 refuse_caret(left, right)
             if symbol in _BITWISE and float in (a, b):
-                raise _cannot_combine(symbol, left, right)
+                raise cannot_combine(symbol, left, right)
             result = BINARY[symbol][1](left, right)
             if type(result) is complex:
                 raise fault("E504 not-real-number", short(left), short(right))
@@ -94,7 +93,7 @@ def python_binary(symbol: str, left: Any, right: Any) -> Any:
         raise fault("E504 symbol-too-large", short(left), short(right), symbol=symbol) from None
     if Varying in (a, b) and symbol in BINARY:
         return BINARY[symbol][1](left, right)
-    raise _cannot_combine(symbol, left, right)
+    raise cannot_combine(symbol, left, right)
 
 
 IN_PLACE = {symbol: getattr(operator, f"i{name}") for name, symbol in OPERATORS.items()}
@@ -107,12 +106,17 @@ def python_in_place(symbol: str, current: Any, operand: Any) -> Any:
     if repeated:
         bound_length(len(current) * max(operand, 0), list, operand)
     if repeated or (symbol in IN_PLACE and isinstance(operand, _JOINED)):
-        with suppress(TypeError):  # told below
+        try:
             return IN_PLACE[symbol](current, operand)
+        except AttributeError as error:  # Counters take nothing else
+            help = "give a Counter"
+            raise fail("E207", str(error), help=help, raises="AttributeError") from None
+        except TypeError:
+            pass  # told below
     return python_binary(symbol, current, operand)
 
 
-def _cannot_combine(symbol: str, left: Any, right: Any) -> AutodiffError:
+def cannot_combine(symbol: str, left: Any, right: Any) -> AutodiffError:
     if left is None or right is None:
         return fault(
             "E208 symbol-cannot-combine-none", kind_of(left), kind_of(right), symbol=symbol
