@@ -195,11 +195,12 @@ class Tensor:
             node = storage.seen_through(steps)
         self.seen = ~storage.version if invalid else storage.version
         changed = self.changed
-        if not changed and node.requires_grad is not self._node.requires_grad:
+        if not changed:
             # A view stays what it was made as when the whole begins to require grad, or ends.
-            if self._node.requires_grad:
+            required = self._node.requires_grad
+            if required and not node.requires_grad:
                 node = revalued(self._node, node)
-            else:
+            elif type(self.accumulator) is Unkept or required is not node.requires_grad:
                 self.accumulator = self.accumulator or Unkept()
                 node = leaf(node, self.accumulator)
         if not invalid and node.requires_grad:

@@ -239,9 +239,15 @@ def to_float(value: Any, first: Node | None = None) -> float:
     return float(to_scalar(value))
 
 
+LARGEST = int(np.finfo(float).max)
+
+
 def to_scalar(value: Any, first: Node | None = None) -> bool | int | float:
     _check_stands(node_of(value), "a number")
-    return python_number(value)
+    number = python_number(value)
+    if type(number) is int and abs(number) > LARGEST:
+        raise fault("E504 number-too-large", short(number, 40))
+    return number
 
 
 def to_endpoint(value: Any, first: Node | None = None) -> bool | int | float:

@@ -31,6 +31,7 @@ PROGRAMS = {
     "first": "loss = sum(x",
     "block": "x = 1\nif x:\n)\n",
     "later": "def f(a):\n    return a * x\nx = 1\nx = 2\nloss = f(x)",
+    "ligatures": "import math as ﬁ\ndef f(ﬁ):\n    return ﬁ * 2\nfi = 3\nloss = f(ﬁ=fi)",
     "empty": "",
 }  # fmt: skip
 

@@ -40,7 +40,5 @@ class Exhaustion:
             return
         if issubclass(kind, RecursionError):
             raise fault("E507 program-recurses-too-deeply") from None
-        if issubclass(kind, OverflowError):
-            raise fault("E504 number-too-large", error=error, span=STATE.span) from None
         if issubclass(kind, MemoryError):
             raise out_of_memory(self.what, self.smaller) from None

@@ -58,7 +58,10 @@ _KERNELS = {
     "bitwise_right_shift": "rshift_cpu",
 }
 # Of values, where PyTorch or Python have another name.
-_KINDS = {"string": "str", "None": "NoneType", "dtype": "torch.dtype", "tensor": "Tensor"}
+_KINDS = {
+    "string": "str", "None": "NoneType", "dtype": "torch.dtype", "tensor": "Tensor",
+    "deque": "collections.deque", "OrderedDict": "collections.OrderedDict",
+}  # fmt: skip
 
 
 def _kind(text: str) -> str:
@@ -184,6 +187,7 @@ def _cat(dim: int, other: Sizes, number: int, first: Sizes) -> str:
 
 
 _SEQUENCES = ("str", "list", "tuple")
+_UNREPEATED = ("set", "frozenset", "dict")
 
 
 def _combine(sign: str, left: str, right: str) -> str:
@@ -191,7 +195,8 @@ def _combine(sign: str, left: str, right: str) -> str:
     alone = sign.removesuffix("=")
     if alone == "+" and left in _SEQUENCES:
         return f'can only concatenate {left} (not "{right}") to {left}'
-    if alone == "*" and (left in _SEQUENCES or right in _SEQUENCES):
+    by_right = right in _SEQUENCES and not (alone != sign and left in _UNREPEATED)
+    if alone == "*" and (left in _SEQUENCES or by_right):
         other = right if left in _SEQUENCES else left
         return f"can't multiply sequence by non-int of type '{other}'"
     sign = "** or pow()" if sign == "**" else sign

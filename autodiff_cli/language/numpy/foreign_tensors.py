@@ -30,6 +30,7 @@ class ForeignTensor(NDArrayOperatorsMixin):
 
     __slots__ = ("tensor",)
     __array_priority__ = 1000
+    __array_ufunc__: Any  # which there is none of
 
     def __init__(self, tensor: Tensor):
         self.tensor = tensor
@@ -98,8 +99,4 @@ def _key(key: Any) -> Any:
 
 def foreign(value: Any) -> Any:
     """A value of the program as NumPy gets it."""
-    if type(value) is Tensor:
-        return ForeignTensor(value)
-    if type(value) in (tuple, list):
-        return type(value)(map(foreign, value))
-    return value
+    return ForeignTensor(value) if type(value) is Tensor else value

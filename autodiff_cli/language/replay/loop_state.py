@@ -231,7 +231,7 @@ def is_plain(value: Any) -> bool:
 
 def _plain_history(tensor: Tensor) -> bool:
     """Whether a tensor is no result of anything, and has no hooks."""
-    node = tensor.node
+    node = tensor.looked_at  # what cannot be used is in a loop that does not use it
     if node.requires_grad and node.op is not LEAF:
         return False
     accumulator = tensor.accumulator

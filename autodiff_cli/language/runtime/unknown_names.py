@@ -115,10 +115,8 @@ def _uncalled(name: str, span: Any) -> list[str]:
     return list(filter(offered, known_names()))
 
 
-def _assigned_later(name: str, span: Any) -> int:
+def _assigned_later(name: str, span: Span) -> int:
     """The line below that makes a name."""
-    if not isinstance(span, Span):
-        return 0
     text, made = span.source.text, rf"^(?:(?:def|class) {name}\b|{name} *=[^=])"
     found = re.compile(made, re.M).search(text, span.end)
     return text.count("\n", 0, found.end()) + 1 if found else 0

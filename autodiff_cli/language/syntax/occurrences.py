@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
+from unicodedata import normalize
 
 from ...source import Span
 from . import tree as syntax
@@ -125,8 +126,6 @@ def _names(target: syntax.Node) -> Iterator[syntax.Node]:
 
 def _word(span: Span, name: str, last: bool = False) -> Span:
     """The first, or the last, place of a name in a piece of text."""
-    every = list(re.finditer(rf"\b{re.escape(name)}\b", span.text))
-    if not every:
-        return span
-    at = span.start + every[-1 if last else 0].start()
-    return Span(span.source, at, at + len(name))
+    every = [m.span() for m in re.finditer(r"\w+", span.text) if normalize("NFKC", m[0]) == name]
+    start, end = every[-1 if last else 0]
+    return Span(span.source, span.start + start, span.start + end)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, ItemsView, KeysView
+from contextlib import suppress
 from sys import maxsize
 from typing import Any
 
@@ -102,17 +103,18 @@ IN_PLACE = {symbol: getattr(operator, f"i{name}") for name, symbol in OPERATORS.
 def python_in_place(symbol: str, current: Any, operand: Any) -> Any:
     """`current op= operand` of what changes itself: lists and deques that are repeated, sets and
     Counters that are joined with others."""
+    if type(current) is Counter and symbol in IN_PLACE:  # it asks of the operand what a Counter has
+        try:
+            return IN_PLACE[symbol](current, operand)
+        except (AttributeError, KeyError, TypeError) as error:
+            kind = type(error).__name__
+            raise fail("E208", str(error), help="give a Counter", raises=kind) from None
     repeated = symbol == "*" and type(operand) in _WHOLE and isinstance(current, list | deque)
     if repeated:
         bound_length(len(current) * max(operand, 0), list, operand)
     if repeated or (symbol in IN_PLACE and isinstance(operand, _JOINED)):
-        try:
+        with suppress(TypeError):  # told below
             return IN_PLACE[symbol](current, operand)
-        except AttributeError as error:  # Counters take nothing else
-            help = "give a Counter"
-            raise fail("E207", str(error), help=help, raises="AttributeError") from None
-        except TypeError:
-            pass  # told below
     return python_binary(symbol, current, operand)
 
 

@@ -186,7 +186,8 @@ def transpose(
 def matmul(reader: Reader, node: Node, left: Node, right: Node) -> Sum | Grouped:
     """Rows times columns; what is in front is broadcast."""
     found = _product(reader, node, (left, right), grouped)
-    return found or _product(reader, node, (left, right), _whole)  # type: ignore[return-value]
+    whole = found or _product(reader, node, (left, right), _whole)
+    return whole  # type: ignore[return-value]  # axes that are no groups fit
 
 
 def _whole(reader: Reader, node: Node) -> Grouped:

@@ -217,8 +217,6 @@ class NumListScanner:
             self._decode = JSONDecoder().raw_decode
         try:
             return self._decode(self.text, at)
-        except RecursionError:
-            return None, at
         except ValueError as error:
             return None, getattr(error, "pos", at)
 

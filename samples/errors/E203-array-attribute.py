@@ -1,0 +1,3 @@
+import numpy as np
+
+print(np.ones(2).ctypes)
