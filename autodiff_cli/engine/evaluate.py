@@ -18,6 +18,7 @@ from ..graph.kinds import Kind
 from ..graph.node import Node
 from ..graph.state import LOCK, STATE
 from ..graph.walk import SEQUENCE, bodies, walk
+from ..ops.kernels.indices import computed_index_error
 from . import blas
 from .fused.groups import FUSE_FROM
 from .memory import too_large
@@ -122,10 +123,8 @@ def run(order: list[Node], targets: list[Node], last: bool) -> None:
                 raise too_large(node.span)
             try:
                 value = make(node)
-            except AutodiffError as error:
-                if error.span is None:
-                    error.amend(span=node.span)
-                raise
+            except (AutodiffError, IndexError) as error:
+                raise _of_node(error, node) from None
             except MemoryError:
                 raise too_large(node.span) from None
             node.value = value
@@ -157,10 +156,16 @@ def _placed(node: Node) -> Any:
     """The value of a node; errors have its place."""
     try:
         return compute(node)
-    except AutodiffError as error:
-        if error.span is None:
-            error.amend(span=node.span)
-        raise
+    except (AutodiffError, IndexError) as error:
+        raise _of_node(error, node) from None
+
+
+def _of_node(error: AutodiffError | IndexError, node: Node) -> AutodiffError:
+    """The error with the place of the node; E305 for an index that was not known before."""
+    found = computed_index_error(error) if isinstance(error, IndexError) else error
+    if found.span is None:
+        found.amend(span=node.span)
+    return found
 
 
 def _run_numbers(order: list[Node], outside: list[Node], asked: set[Node], last: bool) -> None:
@@ -195,7 +200,7 @@ def run_planned(order: list[Node], targets: list[Node], last: bool, small: bool 
             made = planned(found.order, found.outside, found.wanted)
             _keep(PLANS, found.key, made, MOST_PLANS)
         found.run(made)
-    except AutodiffError:
+    except (AutodiffError, IndexError):
         return False
     return True
 

@@ -445,8 +445,7 @@ def _is_finite(node: Node) -> bool:
     try:
         return bool(np.isfinite(value_of(node)).all())
     except AutodiffError as error:
-        if error.code == "E508":
-            raise
+        go_on_after(error)
         return False
 
 

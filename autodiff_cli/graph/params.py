@@ -189,9 +189,7 @@ def to_tensors(value: Any, first: Node | None) -> tuple[Node, ...]:
 
 
 def to_optional_tensors(value: Any, first: Node | None) -> tuple[Node | None, ...]:
-    if isinstance(value, list | tuple):
-        return tuple(None if v is None else to_tensor(v) for v in value)
-    raise unfit("a list or tuple of tensors", value)
+    return tuple(None if v is None else to_tensor(v) for v in value)
 
 
 def plain_number(value: Any) -> bool | int | float:
@@ -450,8 +448,6 @@ class Param:
         try:
             return self.converter(value, first)
         except BindError as error:
-            if error.argument:
-                raise
             error.message, error.argument = f"argument `{self.name}` {error.message}", self.name
             raise
 

@@ -136,12 +136,10 @@ class Missing:
     def _exit(self, exit: Exit, targets: set[Node]) -> Cause:
         text = shown(exit.span)
         node = exit.node
-        if not is_float(node.dtype) or isinstance(exit.value, bool) or from_array(node):
+        if not is_float(node.dtype) or from_array(node):
             found = self._walk([node], targets)
             if found is not None:
                 return found
-        if isinstance(exit.value, bool):
-            return Cause("comparison", exit.span, f"{text} is true or false: it has no slope")
         return Cause(
             "detached", exit.span, f"{text} takes numbers out of the graph: backward sees constants"
         )

@@ -1,5 +1,5 @@
 import warnings
 
 with warnings.catch_warnings(record=True) as found:
-    warnings.warn("a")
+    warnings.warn("a", stacklevel=2)
 print(len(found))

@@ -191,6 +191,9 @@ LONGER = {
     "        W -= 0.1 * W.grad\n        W.grad = None\n",
     "memory": "x = ones(300, 1000).requires_grad_()\nfor i in range(4):\n    y = exp(x) * i\n"
     "    print(y.sum().item())\nloss = sum(y.T @ y)\n",
+    "a plan that fails": "import torch\nx = torch.linspace(0, 1, 40000).reshape(2, 20000)\n"
+    "i = (x * 20000).long()\nf = torch.vmap(lambda x, i: (x.exp() * 2).gather(0, i).sum())\n"
+    "try:\n    print(f(x, i))\nexcept RuntimeError as e:\n    print(e)\n",
     **{f"steps of {name}": SGD.format(call) for name, call in (
         ("SGD", "SGD(model.parameters(), lr=0.1)"),
         ("momentum", "SGD(model.parameters(), lr=0.1, momentum=0.9, nesterov=True)"),

@@ -271,6 +271,4 @@ def _of_reduction(node: Node, length: int) -> int:
     run = common_prefix(dims, tuple(range(len(dims))))
     if run or not dims:
         return min(length, run)
-    if "sums" in node.op.properties and len(node.shape) < len(node.inputs[0].shape):
-        return 0
     return min(length, dims[0])

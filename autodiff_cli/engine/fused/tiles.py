@@ -59,6 +59,7 @@ class Tiled:
         self.rows = group.rows
         self.cost = writer.cost
         self.spans = [line.node.span for line in writer.lines]
+        self.span = self.spans[0] if self.spans else None
         self.inputs = [(register(node), ref.rows, ref.rest) for node, ref in writer.inputs]
         self.done: tuple[int, ...] = ()
         wanted = [node for node in outputs if node not in group.partials]
@@ -71,7 +72,6 @@ class Tiled:
         self._compile(writer, wanted)
         self.places = tuple(at for at, _, _ in self.inputs)
         self.results = [at for at, *_ in self.outputs] + [final.result for final in self.finals]
-        self.span = self.spans[0] if self.spans else None
         self._scratch: dict[int, tuple[np.ndarray, list[np.ndarray]]] = {}
 
     def bytes(self) -> dict[int, int]:
@@ -252,13 +252,11 @@ class Tiled:
 
     def _span(self, error: AutodiffError) -> Any:
         """The span of the line that raised."""
-        trace_ = error.__traceback__
-        while trace_ is not None:
-            if trace_.tb_frame.f_code.co_name == "tile":
-                at = trace_.tb_lineno - self.offset
-                return self.spans[min(max(at, 0), len(self.spans) - 1)]
+        trace_: Any = error.__traceback__
+        while trace_.tb_frame.f_code.co_name != "tile":
             trace_ = trace_.tb_next
-        return self.span
+        at = trace_.tb_lineno - self.offset
+        return self.spans[min(max(at, 0), len(self.spans) - 1)]
 
 
 class Final:

@@ -160,11 +160,7 @@ class Writer:
         if ref.rows and ref.rest == rest:
             return ref
         shape = "".join(f"{n}, " for n in rest)
-        source = ref.name
-        if ref.rows and len(ref.rest) < len(rest):
-            extra = "1, " * (len(rest) - len(ref.rest))
-            source = f"{ref.name}.reshape((n, {extra}{', '.join(map(str, ref.rest))}))"
-        return self._call(f"broadcast_to({source}, (n, {shape}))", [ref], True, rest, node)
+        return self._call(f"broadcast_to({ref.name}, (n, {shape}))", [ref], True, rest, node)
 
     def _call(
         self,
@@ -294,8 +290,6 @@ class Writer:
         if not ref.rows and ref.rest == ():
             return ref
         ref = self._wide(ref, x.shape[self.depth :], node)
-        if ref.rest == rest:
-            return ref
         shape = "".join(f"{n}, " for n in rest)
         return self._call(f"{ref.name}.reshape((n, {shape}))", [ref], True, rest, node)
 
@@ -327,10 +321,6 @@ class Writer:
             inner = (0, *inner)
         sums = "sums" in node.op.properties
         keep = not partial and (sums or bool(node.args[2]))
-        if not inner:
-            result = self._call(f"{ref.name}.copy()", [ref], True, ref.rest, node)
-            self.refs[node, True] = result
-            return
         if sums:
             text = f"{self._global(np.add.reduce)}({ref.name}, {inner}, None, None, {keep})"
         else:

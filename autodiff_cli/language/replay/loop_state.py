@@ -21,6 +21,7 @@ from ...autograd.views import NO_STEPS
 from ...graph.node import Node
 from ...graph.op import LEAF, constant
 from ...graph.state import STATE
+from ...graph.strides import Strides, strides_of
 from ...graph.symbolic_numbers import Unread, Varying
 from ..values.user_classes import Object, UserClass
 from ..values.values import Scope
@@ -289,7 +290,8 @@ class Slot:
             mark_overwritten(old, None, tensor.version)
             STATE.span = span
         if old.requires_grad:
-            node = renewed(old, node if node.value is None else node.value)
+            given, node = node, renewed(old, node if node.value is None else node.value)
+            node.strides = strides_of(given)
         tensor._show(node)
 
 
@@ -320,10 +322,20 @@ class Place(NamedTuple):
         self.set(names, Tensor(node))
 
 
-def put(slots: list[Slot | Place], names: dict[str, Any], arrays: list[np.ndarray]) -> None:
+def put(
+    slots: list[Slot | Place], names: dict[str, Any], arrays: list[np.ndarray],
+    strides: list[Strides],
+) -> None:  # fmt: skip
     """Give slots these values, which may be another step's soon."""
-    for slot, array in zip(slots, arrays, strict=True):
-        slot.put(names, constant(array.copy("K")))
+    for slot, array, own in zip(slots, arrays, strides, strict=True):
+        slot.put(names, laid(array.copy("K"), own))
+
+
+def laid(array: np.ndarray, strides: Strides) -> Node:
+    """A constant of which PyTorch has these strides."""
+    node = constant(array)
+    node.strides = strides
+    return node
 
 
 class Held:

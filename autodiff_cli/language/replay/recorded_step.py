@@ -20,6 +20,7 @@ from ...errors import AutodiffError
 from ...graph.node import Node
 from ...graph.op import ARGUMENT, argument, constant, looked_at, value_of
 from ...graph.state import STATE
+from ...graph.strides import strides_of
 from ...graph.symbolic_numbers import (
     Growing,
     Later,
@@ -42,6 +43,7 @@ from .loop_state import (
     drawing_state,
     drawn,
     is_plain,
+    laid,
     named_values,
     put_back,
     same,
@@ -150,6 +152,7 @@ class Recorder:
 
     def _slot(self, slot: Slot | Place, node: Any) -> Node:
         made = argument(value_of(node))
+        made.strides = strides_of(node)
         self.slots.append(slot)
         self.arguments.append(made)
         return made
@@ -373,8 +376,12 @@ class Recorded:
         nodes = [slot.node(names) for slot in self.slots]
         self.layouts = [layout(n.args[0].array) for n in recorder.arguments]
         targets = [node for node in nodes if node is not None]
-        made = [(node.shape, node.dtype) for node in targets]
-        if made != [(node.shape, node.dtype) for node in recorder.arguments[: len(nodes)]]:
+        made, given = (
+            [(node.shape, node.dtype, strides_of(node)) for node in found]
+            for found in (targets, recorder.arguments[: len(nodes)])
+        )
+        self.strides = [strides for _, _, strides in given]
+        if made != given:
             raise RecordingAborted  # the next step would not fit
         targets += [*self.tape.results, *wanted]
         arguments = [*recorder.arguments, *self.tape.fed.values()]
@@ -480,8 +487,9 @@ class Template:
                 [part(numbers, arrays) for part in parts]
             )
         elif recorder.is_new(value) and value.node not in wanted:
-            number = wanted[value.node] = len(wanted)
-            self.make = lambda numbers, arrays: Tensor(constant(arrays[number]))
+            number, strides = len(wanted), strides_of(value.node)
+            wanted[value.node] = number
+            self.make = lambda numbers, arrays: Tensor(laid(arrays[number], strides))
         else:
             make = maker(value)
             self.make = lambda numbers, arrays: make(numbers)

@@ -18,6 +18,7 @@ from ...autograd.tensor import Tensor
 from ...engine.evaluate import evaluate
 from ...graph.op import value_of
 from ...graph.state import STATE, packs
+from ...graph.strides import strides_of
 from ...graph.symbolic_numbers import layout
 from ..runtime.replay_gate import CONTINUE, Assign, Body, Repeated
 from ..values.housekeeping import HOUSEKEEPING
@@ -53,8 +54,10 @@ class Replay:
         self.fits = all(node is not None for node in nodes)
         evaluate([node for node in nodes if node is not None])
         arrays = [value_of(node) for node in nodes if node is not None]
+        strides = [strides_of(node) for node in nodes if node is not None]
         numbers = [place.get(names) for place in recorded.numbers]
         self.fits = self.fits and [layout(array) for array in arrays] == recorded.layouts
+        self.fits = self.fits and strides == recorded.strides
         self.first = self.now = State(arrays, numbers, [], [])
         self.last: Last | None = None
         self.added: list[list[Any]] = [[] for _ in recorded.appended]
@@ -100,7 +103,7 @@ class Replay:
         names = self.scope.names
         if last.state is not self.first:
             recorded = self.recorded
-            put(recorded.slots, names, last.state.arrays)
+            put(recorded.slots, names, last.state.arrays, recorded.strides)
             for place, number in zip(recorded.numbers, last.state.numbers, strict=True):
                 place.set(names, number)
             for (values, _), more in zip(recorded.appended, self.added, strict=True):

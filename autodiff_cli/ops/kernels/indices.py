@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from math import prod
 from typing import Any
@@ -37,6 +38,15 @@ def index_error(
         short(index),
         help,
     )
+
+
+def computed_index_error(error: IndexError) -> AutodiffError:
+    """The same where NumPy met the index: it was not known when the op was applied."""
+    index, dim, size = map(int, re.findall(r"-?\d+", str(error)))
+    found = index_error(index, dim, size)
+    note = f"PyTorch: index {index} is out of bounds for dimension {dim} with size {size}"
+    found.amend(notes=(note,), raises="IndexError")
+    return found
 
 
 def wrapped_index(index: int, dim: int, size: int) -> int:
