@@ -75,7 +75,7 @@ def test_lists_part_at_their_first_difference_as_in_python() -> None:
         ("n // 0", "E504"),
         ("0.0 ** -n", "E504"),
         ("[1] * n", "E504"),
-        ("torch.full((2,), n)", "E307"),
+        ("torch.full((2,), n)", "E504"),
         ("torch.zeros(2)[n]", "E305"),
         ("torch.ones(2).sum(n)", "E504"),
         ("torch.arange(n)", "E504"),
