@@ -11,6 +11,7 @@ element is kept.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import warnings
@@ -312,6 +313,12 @@ def slopes() -> dict[str, list[list[float]]]:
     ratios = [1e-3, 0.1, 0.3, 0.5, 0.79, 0.89, 0.91, 0.99, 1.01, 1.09, 1.11, 1.5, 3.0]
     gamma = torch.tensor([[a, a * r] for a in alphas for r in ratios], dtype=torch.float64).T
     gamma = torch.cat([gamma, torch.tensor([[3.0, 0.5, 2.0], [0.79, 0.81, 0.8]])], 1)
+    ends = [0.0, 5e-324, 1e-300, 1e-20, 0.5, 1 - 1e-12, 1.0, 1e10, 1e300, math.inf, math.nan, -1.0]
+    sizes = [1e-300, 1e-20, 0.5, 1.0, 5.0, 10.0, 1e5, 1e30, 1e300, math.inf, math.nan]
+    bounds = [(a, b) for a in (0.5, 2.0, 10.0, 30.0) for b in (0.8, 0.9 * a, 1.1 * a)]
+    steps = [(a, b * (1 + d)) for a, b in bounds for d in (-3e-8, -1e-9, 0.0, 1e-9, 3e-8)]
+    more = [*steps, *itertools.product(sizes, ends)]
+    gamma = torch.cat([gamma, torch.tensor(more, dtype=torch.float64).T], 1)
     spread = [0.1, 0.5, 1.0, 2.5, 5.9, 6.1, 20.0, 90.0]
     rows = []
     for a in spread:
@@ -319,7 +326,9 @@ def slopes() -> dict[str, list[list[float]]]:
             mean, deviation = a / (a + b), math.sqrt(a * b / (a + b + 1)) / (a + b)
             near = [mean + k * deviation for k in (-2, -0.6, -0.12, -0.08, 0, 0.08, 0.12, 0.6, 2)]
             rows += [[x, a, a + b] for x in (*near, 0.003, 0.3, 0.499, 0.5, 0.501, 0.9, 0.997)]
-    beta = torch.tensor([row for row in rows if 0 < row[0] < 1], dtype=torch.float64).T
+    rows = [row for row in rows if 0 < row[0] < 1]
+    rows += [[x, a, a + b] for x in ends for a in sizes for b in sizes]
+    beta = torch.tensor(rows, dtype=torch.float64).T
     found = {
         "gamma": [*gamma, torch._standard_gamma_grad(*gamma)],
         "dirichlet": [*beta, torch._dirichlet_grad(*beta.contiguous())],

@@ -135,12 +135,15 @@ def _gamma_rational(alpha, x):
     return np.exp(above / below)
 
 
+_SMALL, _LEAST, _MOST = map(float, np.float32([0.8, 0.9, 1.1]))  # bounds as PyTorch rounds them
+
+
 def _gamma_slopes(concentration, values):
     """`torch._standard_gamma_grad`."""
     out = _chosen(
         [
-            lambda alpha, x: x < 0.8,
-            lambda alpha, x: (alpha > 8) & (0.9 * alpha <= x) & (x <= 1.1 * alpha),
+            lambda alpha, x: x < _SMALL,
+            lambda alpha, x: (alpha > 8) & (_LEAST * alpha <= x) & (x <= _MOST * alpha),
             lambda alpha, x: alpha > 8,
         ],
         [_gamma_small, _gamma_middle, _gamma_large, _gamma_rational],
