@@ -8,10 +8,11 @@ from __future__ import annotations
 import ast
 import inspect
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from functools import cache
 from importlib import import_module
+from itertools import chain, count
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -80,12 +81,12 @@ class Kernels:
         self.texts: list[str] = []
         self.imports: set[str] = set()
 
-    def free(self, name: str, numbered: bool = False) -> str:
-        """A name that nothing has."""
-        found, n = (f"{name}1", 1) if numbered else (name, 1)
-        while found in self.taken:
-            n += 1
-            found = f"{name}{n}"
+    def numbered(self, letter: str) -> str:
+        """A letter with the first number that makes it a name of its own."""
+        return self._first(f"{letter}{n}" for n in count(1))
+
+    def _first(self, names: Iterable[str]) -> str:
+        found = next(name for name in names if name not in self.taken)
         self.taken.add(found)
         return found
 
@@ -156,9 +157,9 @@ class Kernels:
         if function in self.helpers:
             return self.helpers[function]
         nested = "<" in function.__qualname__
-        name = self.helpers[function] = self.free(
-            (key or "kernel") if nested else function.__name__
-        )
+        name = (key or "kernel") if nested else function.__name__
+        names = chain([name], (f"{name}{n}" for n in count(2)))
+        name = self.helpers[function] = self._first(names)
         tree: Any = tree_of_function(function)
         if isinstance(tree, ast.Lambda):
             lambda_ = tree

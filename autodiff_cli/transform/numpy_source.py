@@ -144,7 +144,7 @@ class NumpySource(GraphSource):
         if simple and not name:
             self.names[thing] = tree
             return
-        name = name or self.kernels.free("v", numbered=True)
+        name = name or self.kernels.numbered("v")
         shape = f"  # {thing.shape}" if thing.shape else ""
         self.lines.append(f"{name} = {text}{shape}")
         self.names[thing] = expression(name)
@@ -157,11 +157,11 @@ class NumpySource(GraphSource):
             )
         if array.size <= INLINE or uniform(array):
             return expression(array_text(array))
-        name = self.kernels.free("C", numbered=True)
+        name = self.kernels.numbered("C")
         self.data[name] = array
         if self.kernels.library != "JAX" or array.dtype != np.float32:
             return expression(name)
-        own = self.kernels.free("v", numbered=True)  # convolutions are of one dtype in JAX
+        own = self.kernels.numbered("v")  # convolutions are of one dtype in JAX
         self.lines.append(f"{own} = {name}.astype(np.float32)  # {array.shape}")
         return expression(own)
 

@@ -298,3 +298,29 @@ def test_tables_fit(cli, width):
     out = cli("jacobian", "-e", SQUARES, tty=True, COLUMNS=width).out
     assert "d y / d x  (3,)x(3,)" in out
     assert max(map(len, out.splitlines())) <= int(width)
+
+
+OWN_RULE = """
+import torch
+class Own(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x): return x * 2
+    @staticmethod
+    def backward(ctx, g): return {rule}
+w = torch.arange(9.0, dtype=torch.float64).reshape(3, 3) + 1
+x = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64, requires_grad=True)
+y = {of}
+rows = torch.stack([torch.autograd.grad(y[i], x, retain_graph=True)[0] for i in range(3)])
+"""
+
+
+@pytest.mark.parametrize("of", ["w @ Own.apply(x)", "Own.apply(x * x) * x", "Own.apply(w @ x)"])
+@pytest.mark.parametrize("rule", [
+    "g * g", "3 / (g + 2)", "(g + 2) / (g + 3)", "w.sum() / (g + 2)", "g + 1", "1 - g", "g - g * g",
+    "torch.where(g > 4, 1.0, g)", "torch.where(g > 4, g, 2 * g)", "torch.where(g > 4, g, 0)",
+    "g.sum() * g", "w @ g", "g @ w * g", "g.outer(g) @ g", "g.outer(g).sum(0)", "(g * g) @ w",
+])  # fmt: skip
+def test_rules_of_ones_own_that_are_not_linear(rule: str, of: str) -> None:
+    """Unit vectors go through them at once, and give what each gives by itself."""
+    text = OWN_RULE.format(rule=rule, of=of)
+    np.testing.assert_allclose(blocks(text, of="y")["y", "x"], value(text, "rows"), rtol=1e-12)
