@@ -116,7 +116,7 @@ class _Steps:
         self.rules.woven, inside = woven(result, {**known.ends, **known.values})
         met = [node for node in cuts(result, known.ends) if node not in inside]
         for node in met:
-            if node not in self.rules.names and len(text(self.rules.of(node), 0, True)) > LONG_NAME:
+            if node not in self.rules.names and len(text(self.rules.of(node))) > LONG_NAME:
                 self.rules.names = {**self.rules.names, node: self._letter()}
         self.meanings = dict(known.lets)
         for node in (*known.given, *met):
@@ -195,7 +195,7 @@ class _Steps:
         change in it and stands there twice, one that is very long to what stands there once."""
         while True:
             line = self._named(line)
-            size = len(text(line.shown, 0, True))
+            size = len(text(line.shown))
             found: Counter[Expression] = Counter()
             self._constant(line.shown, found)
             often = {x: n for x, n in found.items() if n > 1 or size > VERY_LONG}
@@ -212,7 +212,7 @@ class _Steps:
         shown = self.rules.with_names(mapped(line.shown, by.get))
         rules = line.rules
         for x in sorted(by, key=lambda x: -len(text(x))):
-            rules = tuple(rule.replace(text(x, 0, True), text(by[x], 0, True)) for rule in rules)
+            rules = tuple(rule.replace(text(x), text(by[x])) for rule in rules)
         changes = {by[x]: node for x, node in line.changes.items()}
         return line._replace(shown=shown, rules=rules, changes=changes)
 
@@ -222,7 +222,7 @@ class _Steps:
             return False
         moving = [part for part in _inner(shown) if not self._constant(part, found)]
         same = not moving and not isinstance(shown, Left)
-        size = len(text(shown, 0, True))
+        size = len(text(shown))
         if same and size > LEAST_NAMED and not isinstance(shown, (*FREE, *UNNAMED)):
             found[shown] += 1
         return same
@@ -241,7 +241,7 @@ class _Steps:
     def is_worth_collecting(self, line: Line, more: list[Line]) -> bool:
         """Whether a change stands in a line more than once, or what follows is long."""
         often = any(_occurrences(line.shown, part) > 1 for part in line.changes)
-        return often or any(len(text(x.shown, 0, True)) > LONGEST_LINE for x in more)
+        return often or any(len(text(x.shown)) > LONGEST_LINE for x in more)
 
     def collected(self, line: Line) -> Line:
         """One product for each change: of it and what multiplies it. Raises NoFormula."""
@@ -286,7 +286,7 @@ class _Steps:
             algebra.work = 0
             shown = given(printed(Printer(algebra, named), slope), self.marks)
             shown = self.rules.with_names(shown)
-            if len(text(shown, 0, True)) > LONG_NAME and node is not self.variable:
+            if len(text(shown)) > LONG_NAME and node is not self.variable:
                 whole = not any(node in self._below(x) for x in ends)
                 own = f"g_{marks[node]}"
                 free = own in known.lets or own not in self.taken
@@ -314,7 +314,7 @@ class _Steps:
 
 def collected(changes: list[Expression]) -> str:
     """The rule that products with changes are added up by."""
-    said = (text(part, 0, True) for part in changes)
+    said = (text(part) for part in changes)
     return f"what multiplies {' and '.join(said)}, collected"
 
 
@@ -341,7 +341,7 @@ def numbers_in(result: Node, ends: Mapping[Node, str]) -> dict[Node, str]:
             with suppress(NoFormula):
                 value = number_of(Reader(Algebra(), ends).read(node))
                 if value is not None:
-                    found[node] = text(constant(value).shown)
+                    found[node] = text(constant(value).shown, spaced=True)
     return found
 
 

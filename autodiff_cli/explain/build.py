@@ -219,7 +219,7 @@ class _Builder:
             if whole is not None:
                 made = f"{self.names.of.get(node.inputs[0], '...')} after {_one_line(whole.text)}"
             return Formula(made, latex(Name(made)))
-        return Formula(text(found), latex(found))
+        return Formula(text(found, spaced=True), latex(found))
 
     def _step(self, unit: Unit) -> Step:
         head = unit.head
@@ -290,9 +290,9 @@ class _Builder:
         broadcast = undone[0].inputs[0].shape if undone else None
         if len(unit.nodes) == 1 or not self.grouped:
             for found in spellings(node, names):
-                short = readable(found.shown) and len(text(found.shown, 0, True)) <= LONGEST
+                short = readable(found.shown) and len(text(found.shown)) <= LONGEST
                 if short and agrees(found, node, names) is not False:
-                    return Formula(text(found.shown, 0, True), latex(found.shown)), broadcast
+                    return Formula(text(found.shown), latex(found.shown)), broadcast
         return self._chain(unit, entries, part[0].target), broadcast
 
     def _chain(self, unit: Unit, entries: list[Node], target: Node) -> Formula:

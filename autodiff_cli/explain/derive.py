@@ -288,9 +288,9 @@ class _Context:
         found, verified = self.found(nodes, gradient, raw, shown, order)
         rest, lets, cost = found
         made = Derivative(
-            shown, text(rest, 0, not raw), latex(rest), r", ".join(map(name, shown.split(","))),
+            shown, text(rest, spaced=raw), latex(rest), r", ".join(map(name, shown.split(","))),
             gradient.shape, verified,
-            tuple((n, text(part, 0, True), latex(part)) for n, part in lets), cost,
+            tuple((n, text(part), latex(part)) for n, part in lets), cost,
         )  # fmt: skip
         return made, found
 
@@ -437,8 +437,8 @@ class _Context:
 def _step(
     shown: Expression, rules: tuple[str, ...], lets: tuple[tuple[str, Expression], ...]
 ) -> Step:
-    said = tuple((name, text(part, 0, True)) for name, part in lets)
-    return Step(text(shown, 0, True), "; ".join(rules), said)
+    said = tuple((name, text(part)) for name, part in lets)
+    return Step(text(shown), "; ".join(rules), said)
 
 
 def _is_finite(node: Node) -> bool:

@@ -71,6 +71,6 @@ def close(found: np.ndarray, expected: np.ndarray, everywhere: bool = True) -> b
 
 
 def _evaluated(expression: Expression, scope: Scope) -> Any:
-    (statement,) = parse(Source(text(expression, 0, True), "<derivative>")).body
+    (statement,) = parse(Source(text(expression), "<derivative>")).body
     assert isinstance(statement, ExprStmt)
     return compile_expression(statement.value, Context(True))(scope)

@@ -63,7 +63,7 @@ def value_of_composite(op: Op) -> str:
 
 
 def _line(node: Node, names: dict[Node, str], head: str = "") -> str:
-    return shortened(head + text(expression_of(node, names)), MAX_LENGTH)
+    return shortened(head + text(expression_of(node, names), spaced=True), MAX_LENGTH)
 
 
 def _sample(op: Op) -> tuple[Sequence[Any], Node | None]:

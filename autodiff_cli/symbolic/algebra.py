@@ -234,7 +234,7 @@ class Algebra:
         axes = [i for i, x in enumerate(factor.at) if is_summed(x) and labels.count(x) == 1]
         if not axes:
             return False
-        rest = self.reduced(atom.parts[0], tuple(axes), False)
+        rest = self.reduced(atom.parts[0], tuple(axes))
         return not rest.terms or not self._spelt(rest).terms
 
     def _spelt(self, sum_: Sum) -> Sum:
@@ -417,7 +417,7 @@ class Algebra:
             shape = tuple(sizes[axis] for axis in range(len(order)))
         return self.made([(v, self.placed(p, order)) for p, v in sum_.terms], shape)
 
-    def reduced(self, sum_: Sum, axes: tuple[int, ...], keepdim: bool) -> Sum:
+    def reduced(self, sum_: Sum, axes: tuple[int, ...], keepdim: bool = False) -> Sum:
         """The sum over axes."""
         labels: list[Label] = []
         shape = []

@@ -187,7 +187,7 @@ class Chain:
         ordered = {name: lines[name] for name in (*way.lines, *self.wrt) if name in lines}
         found, more = shared(ordered, self.taken)
         parts = [*found.values(), *(part for _, part in more)]
-        length = sum(len(text(part, 0, True)) for part in parts)
+        length = sum(len(text(part)) for part in parts)
         return Priced((missing, sum(map(cost_of, parts)), length), size, way)
 
     def _passed(self, kept: tuple[Node, ...]) -> Pass:
@@ -307,7 +307,7 @@ def _shortened(
             continue  # its sign would stand within a product
         reader = next((line for line in lines if name in uses[line]), name)
         whole = tidied(with_name(lines[reader], name, part))
-        if not often[name] or len(text(whole, 0, True)) <= LONGEST_LINE:
+        if not often[name] or len(text(whole)) <= LONGEST_LINE:
             often.subtract(uses[reader])
             lines[reader], uses[reader] = whole, Counter(uses_of(whole))
             often.update(uses[reader])

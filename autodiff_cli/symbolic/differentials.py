@@ -213,7 +213,7 @@ class Rules:
         parts |= {f"{MARK}d{marks[x]}": self.d(x) for x in moving}
         letters = dict(zip(marks.values(), ("u", "v", "s", "t"), strict=False))
         letters |= {f"{MARK}d{mark}": f"d{letter}" for mark, letter in letters.items()}
-        rule = text(given(found.shown, {m: Name(x) for m, x in letters.items()}), 0, True)
+        rule = text(given(found.shown, {m: Name(x) for m, x in letters.items()}))
         name = called(call)
         rule = f"d {name}(u) = {rule}" if len(rule) <= LONGEST_RULE else f"the derivative of {name}"
         return given(found.shown, parts), rule
@@ -344,7 +344,7 @@ class Rules:
                 product = by if part == Number(1) else Infix("mul", part, by)
                 into.append(Call("sum", (product,)) if inner.ndim > node.ndim else product)
         name = f"{called(node)}({', '.join(x.text for x in letters.values())})"
-        rule = f"chain rule: d {name} = {text(tidied(summed(said)), 0, True)}"
+        rule = f"chain rule: d {name} = {text(tidied(summed(said)))}"
         return summed(found), rule
 
     def _by_name(self, node: Node, shown: Any) -> Any:

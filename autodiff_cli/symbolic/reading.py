@@ -272,7 +272,7 @@ class Reader:
         sizes = zip(inner.shape[extra:], node.shape, strict=True)
         ones = tuple(extra + i for i, (large, small) in enumerate(sizes) if large != small)
         kept = self.algebra.reduced(self.of(inner), ones, True)
-        return self.algebra.reduced(kept, tuple(range(extra)), False)
+        return self.algebra.reduced(kept, tuple(range(extra)))
 
     def diag_embed(self, node: Node, inner: Node, offset: int = 0, *args: Any) -> Sum:
         if offset or inner.ndim != 1:
@@ -413,7 +413,7 @@ class Reader:
         sides = self.of(yes), self.of(no)
         classes = _classes(condition)
         if classes is not None and [*map(number_of, sides)] == [1, 0]:
-            numbers = self.algebra.reduced(self.of(classes), (classes.ndim - 1,), False)
+            numbers = self.algebra.reduced(self.of(classes), (classes.ndim - 1,))
             return self.algebra.applied("one_hot", node.shape[-1], (numbers,), node.shape)
         return self._chosen(self.condition(condition, node.shape), *sides, node.shape)
 

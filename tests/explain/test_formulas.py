@@ -80,7 +80,7 @@ def made(case: Case, seed: str) -> tuple[dict[str, Node], Node | None, dict[Node
 def evaluated(shown: Expression, names: Mapping[str, Any]) -> np.ndarray:
     scope = Scope(None, True)
     scope.names.update({n: v if isinstance(v, Tensor) else Tensor(v) for n, v in names.items()})
-    (statement,) = parse(Source(text(shown, 0, True), "formula")).body
+    (statement,) = parse(Source(text(shown), "formula")).body
     found = compile_expression(statement.value, Context(True))(scope)  # type: ignore[attr-defined]  # an Assign
     return np.asarray(found.numpy() if isinstance(found, Tensor) else found)
 
@@ -143,7 +143,7 @@ def lengths(case: Case, place: str) -> tuple[list[int | None], list[str]]:
     for form in other if found[0] is not None else ():
         value = np.broadcast_to(evaluated(form.shown, given), expected.shape)
         np.testing.assert_allclose(value, expected, rtol, rtol * largest)
-        words.append(f"{cost_of(form.shown)} {form.marks} {text(form.shown)}")
+        words.append(f"{cost_of(form.shown)} {form.marks} {text(form.shown, spaced=True)}")
     try:
         known_names = Known(names, {}, {}, {}, ())
         lines = derivation(total, nodes[place], known_names, "change", NO_MASKS, True)
@@ -161,8 +161,8 @@ def lengths(case: Case, place: str) -> tuple[list[int | None], list[str]]:
 
 
 def said(line: Formula | Line) -> Iterator[str]:
-    yield from (f"{name} = {text(part)}" for name, part in line.lets)
-    yield text(line.shown)
+    yield from (f"{name} = {text(part, spaced=True)}" for name, part in line.lets)
+    yield text(line.shown, spaced=True)
 
 
 @each_op(CASES)
@@ -173,7 +173,7 @@ def test_formulas_are_the_gradients(case: Case) -> None:
     _, total, names = made(case, "")
     if total is not None:
         shown = expression_of(total, names)
-        texts.append(f"{text(shown)}\n{latex(shown)}")
+        texts.append(f"{text(shown, spaced=True)}\n{latex(shown)}")
         given = {name: constant(value_of(node)) for node, name in names.items()}
         with suppress(AutodiffError):  # in words that programs do not have
             same = np.allclose(evaluated(shown, given), value_of(total), 1e-3)

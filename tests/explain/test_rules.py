@@ -144,9 +144,9 @@ def test_numbers_as_they_are_written(request: pytest.FixtureRequest) -> None:
     rows = []
     for number in dict.fromkeys(sign * x for x in NUMBERS for sign in (1, -1)):
         shown = [constant_of(number), with_number(Form(Name("x")), number)]
-        rows.append("  ".join(text(form.shown) for form in shown))
+        rows.append("  ".join(text(form.shown, spaced=True) for form in shown))
         for form in shown:
-            value = eval(text(form.shown, 0, True), {"x": 1.0, "sqrt": math.sqrt, "pi": math.pi})
+            value = eval(text(form.shown), {"x": 1.0, "sqrt": math.sqrt, "pi": math.pi})
             assert math.isclose(value, number, rel_tol=2e-14)
     compare(request, ["\n".join(rows)], len(rows))
 

@@ -135,7 +135,7 @@ def _gamma_rational(alpha, x):
     return np.exp(above / below)
 
 
-_SMALL, _LEAST, _MOST = map(float, np.float32([0.8, 0.9, 1.1]))  # bounds as PyTorch rounds them
+_SMALL, _LEAST, _MOST = np.array([0.8, 0.9, 1.1], np.float32).tolist()  # as PyTorch rounds them
 
 
 def _gamma_slopes(concentration, values):

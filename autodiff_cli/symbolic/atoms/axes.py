@@ -256,7 +256,7 @@ def total(reader: Reader, inner: Node) -> Sum:
     """The sum over everything."""
     sum_ = grouped(reader, inner).sum
     half = sum_of_logarithms(reader.algebra, sum_)
-    return half or reader.algebra.reduced(sum_, tuple(range(len(sum_.shape))), False)
+    return half or reader.algebra.reduced(sum_, tuple(range(len(sum_.shape))))
 
 
 # -- products -------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ def _averaged(reader: Reader, losses: Sum, reduction: str) -> Sum:
     if reduction == "none":
         return losses
     axes = tuple(range(len(losses.shape)))
-    total = reader.algebra.reduced(losses, axes, False)
+    total = reader.algebra.reduced(losses, axes)
     if reduction != "mean":
         return total
     count = reader.count(losses, axes)
@@ -69,12 +69,12 @@ def nll_loss(
     algebra, shape, rows = reader.algebra, scores.shape, classes.shape
     axis = len(rows)
     hot = reader.one_hot(classes, shape[axis])
-    losses = algebra.reduced(algebra.multiplied(reader.of(scores), hot, shape), (axis,), False)
+    losses = algebra.reduced(algebra.multiplied(reader.of(scores), hot, shape), (axis,))
     losses = algebra.scaled(losses, -1.0)
     share = algebra.number(1.0, rows)
     if weight is not None:
         own = algebra.stretched(reader.of(weight), shape)
-        share = algebra.reduced(algebra.multiplied(hot, own, shape), (axis,), False)
+        share = algebra.reduced(algebra.multiplied(hot, own, shape), (axis,))
     if ignored != -100 and not none_ignored(classes, ignored):
         number = algebra.number(float(ignored), rows)
         kept = reader.gate("ne", reader.of(classes), number)
@@ -83,7 +83,7 @@ def nll_loss(
     if reduction != "mean" or number_of(share) == 1:
         return _averaged(reader, losses, reduction)
     every = tuple(range(axis))
-    total, count = (algebra.reduced(x, every, False) for x in (losses, share))
+    total, count = (algebra.reduced(x, every) for x in (losses, share))
     return algebra.multiplied(total, algebra.raised(count, -1.0), ())
 
 

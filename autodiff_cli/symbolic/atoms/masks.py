@@ -148,7 +148,7 @@ def count(algebra: Algebra, sum_: Sum, axes: Sequence[int]) -> Sum | None:
     if row not in axes:
         return None
     (holds,) = algebra.atoms[mask].parts
-    total = algebra.reduced(holds, tuple(range(len(holds.shape))), False)
+    total = algebra.reduced(holds, tuple(range(len(holds.shape))))
     return algebra.scaled(total, prod(sum_.shape[axis] for axis in axes if axis != row))
 
 

@@ -564,9 +564,9 @@ def is_column(shown: Any) -> bool:
 _ATOMIC = re.compile(r"[\w.#']+(\([^()]*\)|\[[^\[\]]*\])*|\[([^\[\]]|\[[^\[\]]*\])*\]|\([^()]*\)")
 
 
-def _argument(part: Any, tight: bool) -> str:
+def _argument(part: Any, spaced: bool) -> str:
     """What a function is given: of a list of floats the first is one."""
-    shown = text(part, 0, tight)
+    shown = text(part, 0, spaced)
     first = part
     while isinstance(first, Listed) and first.parts:
         first = first.parts[0]
@@ -575,38 +575,38 @@ def _argument(part: Any, tight: bool) -> str:
     return re.sub(r"^(\[+-?\d+)(?=[,\]])", r"\1.0", shown)
 
 
-def text(expression: Any, priority: float = 0, tight: bool = False) -> str:
-    """The expression as program text; `tight` for formulas: powers without spaces, all
-    digits of numbers."""
+def text(expression: Any, priority: float = 0, spaced: bool = False) -> str:
+    """The expression as program text: powers without spaces, all digits of numbers; `spaced` for
+    what stands beside text that was typed."""
     match expression:
         case Name(name):
             return name if priority == 0 or _ATOMIC.fullmatch(name) else f"({name})"
         case Number(value):
             shown = f"{value:g}" if isinstance(value, float) else str(value)
-            if tight and isinstance(value, float) and float(shown) != value:
+            if not spaced and isinstance(value, float) and float(shown) != value:
                 shown = repr(value)  # formulas to be computed with
             return f"({shown})" if shown.startswith("-") and priority > 1 else shown
         case Infix(key, left, right):
             sign, own = INFIX[key]
-            gap = "" if tight and key == "pow" else " "
-            first = text(left, own + (key == "pow"), tight)  # x**2**3 would be x**(2**3)
-            shown = f"{first}{gap}{sign}{gap}{text(right, own + 1, tight)}"
+            gap = " " if spaced or key != "pow" else ""
+            first = text(left, own + (key == "pow"), spaced)  # x**2**3 would be x**(2**3)
+            shown = f"{first}{gap}{sign}{gap}{text(right, own + 1, spaced)}"
             return f"({shown})" if own < priority else shown
         case Negative(inner):
             product = isinstance(inner, Infix) and inner.key in ("mul", "div", "matmul")
             own = 2 if product else NEGATION
-            shown = f"-{text(inner, own, tight)}"
+            shown = f"-{text(inner, own, spaced)}"
             return f"({shown})" if own < priority else shown
         case Index(inner, at):
             if isinstance(at, tuple):
-                at = ", ".join(text(part, 0, tight) for part in at)
-            return f"{text(inner, ATOM, tight)}[{at}]"
+                at = ", ".join(text(part, 0, spaced) for part in at)
+            return f"{text(inner, ATOM, spaced)}[{at}]"
         case Transposed(inner):
-            return f"{text(inner, ATOM, tight)}.T"
+            return f"{text(inner, ATOM, spaced)}.T"
         case Listed(parts):
-            return f"[{', '.join(text(part, 0, tight) for part in parts)}]"
+            return f"[{', '.join(text(part, 0, spaced) for part in parts)}]"
         case Call(function, arguments, keywords):
-            given = [_argument(a, tight) for a in arguments]
+            given = [_argument(a, spaced) for a in arguments]
             given += [f"{key}={value}" for key, value in keywords]
             return f"{function.removeprefix('nn.functional.')}({', '.join(given)})"
     return "..."
