@@ -302,7 +302,7 @@ class _Steps:
             match shown:
                 case Infix("mul", Call("ones"), rest):  # the change is as large
                     shown = rest
-            if shown not in (Number(1), filled(1, node.shape)):
+            if shown not in (Number(1), filled("ones", node.shape)):
                 product = Infix("mul", shown, product)
             parts.append(Call("sum", (product,)) if node.ndim else product)
         if not parts:

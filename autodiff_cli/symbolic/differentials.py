@@ -149,7 +149,7 @@ class Rules:
         """What does not change: nothing, or the numbers of places."""
         if not is_float(node.dtype):
             return self.of(node)
-        return filled(0, node.shape) if node.shape else Number(0.0)
+        return filled("zeros", node.shape) if node.shape else Number(0.0)
 
     def product(self, node: Node, join: Callable[[Expression, Expression], Expression]) -> Made:
         left, right = node.inputs[0], node.inputs[-1]
@@ -292,7 +292,7 @@ class Rules:
         """A change as large as what it is added to."""
         if part.shape == node.shape:
             return self.d(part)
-        return Infix("mul", filled(1, node.shape), self.d(part))
+        return Infix("mul", filled("ones", node.shape), self.d(part))
 
     def _quotient(self, node: Node) -> Made:
         above, below = node.inputs[0], node.inputs[-1]

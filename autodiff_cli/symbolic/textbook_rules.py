@@ -138,7 +138,7 @@ def standardized(
         parts.append(Infix("mul", normal, beside(rules.d(weight), shape)))
     if bias is not None and rules.depends(bias):
         made = beside(rules.d(bias), shape)
-        parts.append(made if parts else Infix("mul", filled(1, node.shape), made))
+        parts.append(made if parts else Infix("mul", filled("ones", node.shape), made))
     rule = "d n(u) = (du - mean(du) - n * mean(n * du)) / s, n(u) = (u - mean(u)) / s"
     return summed(parts), rule if rules.depends(x) else CONSTANT_FACTOR
 
@@ -263,7 +263,7 @@ def cholesky(
     factor, size = rules.of(node), matrix.shape[0]
     inverse = Call("inv", (factor,))
     half = Infix("div", Call("eye", (Number(size),)), Number(2))
-    lower = Infix("sub", Call("tril", (filled(1, matrix.shape),)), half)
+    lower = Infix("sub", Call("tril", (filled("ones", matrix.shape),)), half)
     both = Infix("matmul", inverse, symmetric(rules, matrix))
     within = Infix("mul", lower, Infix("matmul", both, Transposed(inverse)))
     rule = "d L = L @ (P * (inv(L) @ dM @ inv(L).T)), P = tril(1) - eye / 2"

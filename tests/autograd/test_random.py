@@ -261,6 +261,7 @@ def weights(*values: float) -> np.ndarray:
         ("E205", lambda g: g.poisson(weights(-1))),
         ("E205", lambda g: g.poisson(weights(float("inf")))),
         ("E205", lambda g: g.dropout(3, 1.5)),
+        ("E205", lambda g: g.alpha_dropout(3, 1.5)),
         ("E205", lambda g: g.rrelu(weights(-1), 0.5, 0.1)),
         ("E308", lambda g: written(g, "init_xavier_uniform", 3)),
         ("E309", lambda g: written(g, "init_xavier_normal", (0, 0))),

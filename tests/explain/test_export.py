@@ -78,10 +78,11 @@ def digests(to: str) -> dict[str, str]:
 
 def runs(to: str, name: str, code: str) -> None:
     """The text was run in its library by `tests.oracles.exports`, or is run now."""
-    if digests(to).get(name) != digest(code):
+    if not code:
+        assert name not in digests(to), f"{name}: was written before"
+    elif digests(to).get(name) != digest(code):
         assert find_spec(to) is not None, f"{name}: run python -m tests.oracles.exports"
-        if code:
-            result_of(code)
+        result_of(code)
 
 
 def as_recorded(name: str, *codes: str) -> None:

@@ -128,7 +128,7 @@ class Tiled:
         text: list[str] = []
         for at, line in enumerate(lines):
             for ref in ends.get(at, ()):
-                if ref.buffer and ref is not line.result:
+                if ref is not line.result:
                     free.setdefault((ref.rest, ref.rows, ref.dtype), []).append(ref.buffer)
             result = line.result
             if result is None:

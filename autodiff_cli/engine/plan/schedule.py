@@ -368,8 +368,8 @@ def _run(step: Step, registers: list[Any]) -> Any:
     if type(value) is np.ndarray:
         return value
     if type(value) is not tuple and type(value) is not list:
-        return np.asarray(value) if isinstance(value, np.generic) else value
-    return tuple([np.asarray(v) if isinstance(v, np.generic) else v for v in value])
+        return np.asarray(value)
+    return tuple([np.asarray(v) for v in value])
 
 
 def _arguments(form: tuple[tuple[int, Any], ...], registers: list[Any]) -> list[Any]:

@@ -27,12 +27,15 @@ from .random_arguments import in_memory_order, number_argument, tensor_argument
 Noise = Callable[[Tensor, float], Tensor]
 
 
-def _noisy(name: str, input: Any, p: Any, training: Any, inplace: Any, noise: Noise) -> Tensor:
-    """The frame of all dropouts: checks, what draws nothing, and writing in place."""
+def _noisy(
+    name: str, input: Any, p: Any, training: Any, inplace: Any, noise: Noise, plain: bool = False
+) -> Tensor:
+    """The frame of all dropouts: checks, what draws nothing, and writing in place; `plain` for
+    those of `torch`, which refuse another probability by another error."""
     tensor = tensor_argument(name, input)
     chance = number_argument(name, "p", p)
     if not 0 <= chance <= 1:
-        raise fault("E205 needs-probability", name=name, chance=chance)
+        raise fault("E205 needs-probability", name=name, chance=chance, plain=plain)
     if not flag("training", training) or chance == 0 or tensor.node.numel == 0:
         return tensor
     if not is_float(tensor.dtype):
@@ -96,21 +99,14 @@ def _feature_alpha(tensor: Tensor, p: float) -> Tensor:
     return _affine(tensor, *default_stream().alpha_dropout(shape, p, tensor.dtype))
 
 
-def _feature_dropout(
-    input: Any, p: Any = 0.5, training: Any = True, *, train: Any = None
-) -> Tensor:
-    name = "feature_dropout"
-    wanted = training if train is None else train
-    return _noisy(name, input, p, wanted, False, _feature_factor(name))
-
-
-def _dropout(name: str, noise: Noise, trains: bool = False) -> Callable[..., Tensor]:
+def _dropout(name: str, noise: Noise, plain: bool, trains: bool = False) -> Callable[..., Tensor]:
     """One of the dropouts; `trains`: also where nobody says that it is training."""
 
     def run(
         input: Any, p: Any = 0.5, training: Any = trains, inplace: Any = False, *, train: Any = None
     ) -> Tensor:
-        return _noisy(name, input, p, training if train is None else train, inplace, noise)
+        wanted = training if train is None else train
+        return _noisy(name, input, p, wanted, inplace, noise, plain)
 
     return run
 
@@ -185,17 +181,21 @@ def _fractional(dims: int) -> Callable[..., Any]:
     return run
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "dropout": _dropout("dropout", _factor, True),
-    "feature_dropout": _feature_dropout,
-    "alpha_dropout": _dropout("alpha_dropout", _alpha),
-    "feature_alpha_dropout": _dropout("feature_alpha_dropout", _feature_alpha),
-    "dropout1d": _channelwise(1),
-    "dropout2d": _channelwise(2),
-    "dropout3d": _channelwise(3),
-    "rrelu": _rrelu,
-    "rrelu_": partial(_rrelu, inplace=True),
-    "gumbel_softmax": _gumbel_softmax,
-    "fractional_max_pool2d": _fractional(2),
-    "fractional_max_pool3d": _fractional(3),
-}
+def functions(plain: bool) -> dict[str, Callable[..., Any]]:
+    """The functions of `torch`, or those of `nn.functional`."""
+    return {
+        "dropout": _dropout("dropout", _factor, plain, True),
+        "feature_dropout": _dropout(
+            "feature_dropout", _feature_factor("feature_dropout"), plain, True
+        ),
+        "alpha_dropout": _dropout("alpha_dropout", _alpha, plain),
+        "feature_alpha_dropout": _dropout("feature_alpha_dropout", _feature_alpha, plain),
+        "dropout1d": _channelwise(1),
+        "dropout2d": _channelwise(2),
+        "dropout3d": _channelwise(3),
+        "rrelu": _rrelu,
+        "rrelu_": partial(_rrelu, inplace=True),
+        "gumbel_softmax": _gumbel_softmax,
+        "fractional_max_pool2d": _fractional(2),
+        "fractional_max_pool3d": _fractional(3),
+    }

@@ -360,7 +360,6 @@ RANDOM_METHODS: dict[str, Callable[..., Any]] = {
 
 
 def _functions() -> dict[str, Callable[..., Any]]:
-    noise = dropouts.FUNCTIONS
     draws: dict[str, Callable[..., Any]] = {
         "rand": _of_size("rand"),
         "randn": _of_size("randn"),
@@ -381,8 +380,8 @@ def _functions() -> dict[str, Callable[..., Any]]:
     }
     return {
         **{name: _with_out(name, draw) for name, draw in draws.items()},
-        **noise,
-        **{f"nn.functional.{name}": function for name, function in noise.items()},
+        **dropouts.functions(plain=True),
+        **{f"nn.functional.{name}": run for name, run in dropouts.functions(plain=False).items()},
         **SEEDS,
         **{f"random.{name}": function for name, function in SEEDS.items()},
         **{f"nn.init.{name}": function for name, function in initializers.FUNCTIONS.items()},

@@ -231,7 +231,7 @@ def _nearest(kind: str, out: int, scale: float | None, length: int, real: Any) -
     else:
         source = ratio * (places + real(0.5)) - real(0.5) + real(0.5)
     at = np.floor(source.astype(np.float32)).astype(np.intp)
-    return Taps(np.clip(at, 0, length - 1)[:, None], None, None, length)
+    return Taps(np.minimum(at, length - 1)[:, None], None, None, length)
 
 
 def _interpolated(

@@ -120,7 +120,7 @@ def _declare_fractional(n):
             raise fault("E307 random-samples-need-dtype", name, input.dtype, samples.dtype)
         got = samples.shape
         if len(got) != 3 or got[0] < wanted[0] or got[1:] != wanted[1:]:
-            wrong = 0 if got[:1] < wanted[:1] else 1 if got[1:2] != wanted[1:2] else 2
+            wrong = [got[:1] < wanted[:1], got[1:2] != wanted[1:2], True].index(True)
             raise fault("E308 random-samples-do-not-fit", name, wanted, got, wrong=wrong)
         samples = F.slice(samples, 0, 0, wanted[0], 1)
         values, indices = F.fractional_maximum(input, samples, kernel, sizes)

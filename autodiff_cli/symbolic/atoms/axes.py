@@ -309,12 +309,8 @@ def arranged(form: Form, layout: Layout, want: Layout) -> Form | None:
     """With the axes of a layout in the wanted order, among others of one element; None where one of
     them is not wanted."""
     order, marks = _arrangement(layout, want)
-    if order is None:
+    if order is None or (None in layout and order != sorted(order)):
         return None
-    if None in layout and order != sorted(order):
-        plain = tuple(x for x in layout if x is not None)
-        squeezed = arranged(form, layout, plain)
-        return None if squeezed is None else arranged(squeezed, plain, want)
     if None not in layout:
         form = permuted(form, order)
     if set(marks) <= {":"}:

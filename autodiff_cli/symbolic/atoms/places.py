@@ -339,7 +339,7 @@ def applied(
         if count > 1:
             numbers = flattened(numbers, 0, count, count)
             shown = flattened(shown, axis, axis + count, len(shape))
-        made = Call("index_add", (filled(0, sizes), where, numbers, shown))
+        made = Call("index_add", (filled("zeros", sizes), where, numbers, shown))
         return Form(made, by.marks)
     if atom.kind == "mask":
         holds = printer.holds(atom.parts[0])
@@ -347,7 +347,7 @@ def applied(
             return Form(indexed(shown, axis, holds.shown), holds.marks)
         behind = len(shape) - 1 - axis
         rows: Expression = Index(holds.shown, "..." + ", None" * behind) if behind else holds.shown
-        zeros = filled(0, (*shape[:axis], *atom.shape[1:], *shape[axis + 1 :]))
+        zeros = filled("zeros", (*shape[:axis], *atom.shape[1:], *shape[axis + 1 :]))
         return Form(Call("masked_scatter", (zeros, rows, shown)), holds.marks)
     _, whole = atom.shape
     name, at = atom.data
@@ -377,7 +377,7 @@ def matrix(number: int, printer: AtomPrinter) -> Form:
     atom = printer.algebra.atoms[number]
     whole = atom.shape[1]
     name = atom.data[0]
-    ones = filled(1, atom.shape)
+    ones = filled("ones", atom.shape)
     if atom.kind == "triangle":
         diagonal = (Number(atom.data[1]),) if atom.data[1] else ()
         return Form(Call(name, (ones, *diagonal)))

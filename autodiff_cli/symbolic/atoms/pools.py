@@ -74,7 +74,7 @@ def means(
     operands: list[tuple[Sum, tuple[Label, ...]]]
     operands = [(shares, (*to, *from_)), (source, (*ahead, *from_))]
     if kinds[0] == "mean" and any(padding) and not rules[0][5]:  # over what is inside
-        ones = Call(data.name, (filled(1, (1, *inside)), *data.arguments))
+        ones = Call(data.name, (filled("ones", (1, *inside)), *data.arguments))
         count = algebra.of_atom(algebra.atom("array", Index(ones, "0"), (), outside))
         operands.append((algebra.raised(count, -1.0), to))
     found = algebra.einsum(operands, shape)
@@ -230,7 +230,7 @@ def _shared(data: Pool, shown: Any, channels: int, dims: int) -> Form:
     kernel = data.sizes[2 * dims :]
     window = data.window._replace(groups=channels)
     name, keywords = called(window, data.sizes, INPUT)
-    ones = Infix("div", filled(1, (channels, 1, *kernel)), Number(prod(kernel)))
+    ones = Infix("div", filled("ones", (channels, 1, *kernel)), Number(prod(kernel)))
     return Form(Call(name, (shown, ones), keywords))
 
 
@@ -257,7 +257,7 @@ def _put_back(printer: AtomPrinter, data: Pool, shown: Any, inner: Sum, dims: in
             whole = Call(name, (shown, places, *_arguments(stride, padding, kernel)), keywords)
             return Form(whole, source.marks)
     lead = inner.shape[: len(inner.shape) - dims]
-    zeros = filled(0, (*lead, prod(inside)))
+    zeros = filled("zeros", (*lead, prod(inside)))
     axis = Number(len(lead))
     axes = len(inner.shape)
     if dims > 1:

@@ -121,7 +121,7 @@ def convolutions(
             pairs.append((table[part], table[subset ^ part]))
             part = (part - 1) & subset
         if second == KERNEL and not channels:  # sums of what is in a window
-            ones = filled(1, (1, 1, *sizes[2 * dims :]))
+            ones = filled("ones", (1, 1, *sizes[2 * dims :]))
             key = (None, None, *places[KERNEL]), False
             pairs.append((table[subset], {key: Form(ones)}))
         for one, other in pairs:

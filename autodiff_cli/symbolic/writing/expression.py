@@ -203,8 +203,8 @@ class _Builder:
             return Index(self.build(node.args[0]), node.args[1])
         if key == "number_range":
             return Name(numbered(*node.args))
-        if key == "filled" and node.args[1] in (0, 1):
-            return filled(node.args[1], node.shape)
+        if key == "filled" and node.args[1] in FILLED:
+            return filled(FILLED[node.args[1]], node.shape)
         if key == "number_quotient":
             key = "div"
         if key in INFIX and len(node.inputs) == 2:
@@ -242,7 +242,7 @@ class _Builder:
         first, second, *rest = node.args
         if node.op.key == "embedded":
             step, value = rest[0], self.build(first)
-            base: Expression = filled(0, node.shape)
+            base: Expression = filled("zeros", node.shape)
         else:
             step, base = rest[0], self.build(first)
             value = self.build(second)
@@ -258,9 +258,9 @@ class _Builder:
         if source.numel != 1 or not node.shape:
             return self._call(node)
         inner = self.build(source)
-        if isinstance(inner, Number) and inner.value in (0, 1):
-            return filled(inner.value, node.shape)
-        return Infix("mul", inner, filled(1, node.shape))
+        if isinstance(inner, Number) and inner.value in FILLED:
+            return filled(FILLED[inner.value], node.shape)
+        return Infix("mul", inner, filled("ones", node.shape))
 
     def _summed(self, node: Node) -> Expression:
         (source,) = node.inputs
@@ -279,9 +279,12 @@ def _without_sign(sum: Infix) -> Infix:
     return sum
 
 
-def filled(value: Any, shape: Shape) -> Call:
+FILLED = {0: "zeros", 1: "ones"}
+
+
+def filled(function: str, shape: Shape) -> Call:
     """`zeros(2, 3)` or `ones(2, 3)`."""
-    return Call("ones" if value else "zeros", tuple(map(Number, shape)))
+    return Call(function, tuple(map(Number, shape)))
 
 
 def numbered(start: Any, end: Any, step: Any, *_: Any) -> str:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from ...graph.node import Shape
 from ..terms import At, Label, Product
 from .expression import (
+    FILLED,
     PI,
     Call,
     Expression,
@@ -224,7 +225,7 @@ def inverted(form: Form) -> Form | None:
 def constant_array(value: int, shape: Shape) -> Form:
     if not shape:
         return Form(Number(float(value)))
-    return Form(filled(value, shape))
+    return Form(filled(FILLED[value], shape))
 
 
 def negative(form: Form) -> Form:
