@@ -9,7 +9,17 @@ from ..errors import AutodiffError, fault
 from ..graph.dtypes import is_float
 from ..graph.kinds import Kind
 from ..graph.node import Node, tick
-from ..graph.op import LATE, LEAF, OUTPUT, POINTWISE, Op, cast, number, results_of
+from ..graph.op import (
+    LATE,
+    LEAF,
+    OUTPUT,
+    PLACEHOLDER,
+    POINTWISE,
+    Op,
+    cast,
+    number,
+    results_of,
+)
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode
 from ..graph.strides import contiguous_strides
@@ -98,6 +108,28 @@ def history(node: Node) -> list[Node]:
                 seen.add(needed)
                 found.append(needed)
     return found
+
+
+def lives(node: Node, counts: Callable[[Any], bool] = lambda opened: bool(opened.running)) -> bool:
+    """Whether a node depends on something that requires grad: a leaf of the program, or a variable
+    of a transform that counts, of one whose function is running; not on their dual leaves, which
+    have no accumulator."""
+    return any(
+        n.requires_grad
+        and (
+            n.op is PLACEHOLDER
+            or (n.op is LEAF and n.args[0] is not None)
+            or (n.op.key == "level" and counts(n.args[1]))
+        )
+        for n in walk([node], lambda n: parents(n) if n.requires_grad else ())
+    )
+
+
+def records(node: Node) -> bool:
+    """Whether reverse mode follows a node, and not only forward mode."""
+    if not node.requires_grad or not STATE.levels:
+        return node.requires_grad
+    return lives(node, lambda opened: opened.running and opened.reverse)
 
 
 def reads(

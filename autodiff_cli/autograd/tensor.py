@@ -18,11 +18,10 @@ import numpy as np
 from ..errors import fault
 from ..graph.dtypes import SCALAR_NAMES, SCALAR_TYPES, is_float
 from ..graph.node import Node
-from ..graph.op import LEAF, OUTPUT, PLACEHOLDER, batched, cast, constant, known, leaf, value_of
+from ..graph.op import LEAF, OUTPUT, batched, cast, constant, known, leaf, value_of
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode, taken_out
 from ..graph.strides import strides_of
-from ..graph.walk import walk
 from . import data_mutation, rules
 from .overwritten import recorded
 from .storage import (
@@ -233,10 +232,7 @@ class Tensor:
     @property
     def requires_grad(self) -> bool:
         """Inside of transforms in forward mode, for another reason than that."""
-        node = self.looked_at
-        if not node.requires_grad or not STATE.levels:
-            return node.requires_grad
-        return lives(node, lambda opened: opened.running and opened.reverse)
+        return rules.records(self.looked_at)
 
     @property
     def is_leaf(self) -> bool:
@@ -595,21 +591,6 @@ def made_in_inference(node: Node) -> bool:
 def _leads(node: Node) -> bool:
     """Whether gradients end here: at a leaf, or a variable of a transform in reverse mode."""
     return node.op is LEAF or (node.op.key == "level" and node.args[1].reverse)
-
-
-def lives(node: Node, counts: Callable[[Any], bool] = lambda opened: bool(opened.running)) -> bool:
-    """Whether a node depends on something that requires grad: a leaf of the program, or a variable
-    of a transform that counts, of one whose function is running; not on their dual leaves, which
-    have no accumulator."""
-    return any(
-        n.requires_grad
-        and (
-            n.op is PLACEHOLDER
-            or (n.op is LEAF and n.args[0] is not None)
-            or (n.op.key == "level" and counts(n.args[1]))
-        )
-        for n in walk([node], lambda n: rules.parents(n) if n.requires_grad else ())
-    )
 
 
 def _check_captured(old: Node, new: Node) -> None:

@@ -26,8 +26,8 @@ from .batching.examples import Trace
 from .forward import Linearized
 from .handles import view_steps, wrap_nearest
 from .reverse import gradients
-from .rules import ones_like
-from .tensor import Tensor, lives
+from .rules import lives, ones_like
+from .tensor import Tensor
 from .trees import flatten, tree_map
 from .views import viewed
 

@@ -16,6 +16,7 @@ from ..graph.op import LEAF, OUTPUT, constant, number, value_of
 from ..graph.registry import F
 from ..graph.state import STATE
 from ..graph.strides import strides_of
+from .rules import records
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -221,19 +222,18 @@ def first_place(tensor: Tensor) -> int:
 def check_view(view: Tensor, value: Node) -> None:
     """E405 where a gradient would flow through a view that autograd cannot make anew."""
     node = view.node
-    if not STATE.grad or not (value.requires_grad or node.requires_grad):
+    forbids, mode = getattr(view, "forbids", ""), getattr(view, "untracked", "")
+    several = None if view.steps.cut else view.steps.several
+    refused = STATE.grad and (forbids or mode or several)
+    if not refused or not (records(value) or records(node)):
         return
-    forbids = getattr(view, "forbids", "")
     if forbids:
         raise fault("E405 view-function-returned-cannot", _changed_in_place(node, forbids))
-    if mode := getattr(view, "untracked", ""):
+    if mode:
         raise fault("E405 view-was-made-under", mode, _untracked(node, mode))
-    if view.steps.cut:
-        return
-    if view.steps.several is not None:
-        op = view.steps.several[0]
+    if several:
         words = _changed_in_place(node, _one_of_several(node))
-        raise fault("E405 result-cannot-changed-place", op, words)
+        raise fault("E405 result-cannot-changed-place", several[0], words)
 
 
 def lost_history(view: Tensor, whole: Node) -> bool:

@@ -9,8 +9,8 @@ from typing import Any
 from ...autograd.calls import Results
 from ...autograd.forward import Linearized, depends
 from ...autograd.handles import beside
-from ...autograd.rules import zeros_like
-from ...autograd.tensor import Tensor, lives
+from ...autograd.rules import lives, zeros_like
+from ...autograd.tensor import Tensor
 from ...autograd.transform_levels import Opened, enter
 from ...autograd.transforms.gradcheck import Call
 from ...autograd.views import first_place
