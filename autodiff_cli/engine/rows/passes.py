@@ -425,5 +425,4 @@ def _is_size(node: Node, at: int) -> bool:
     op = node.op
     if op.key in ("filled", "embedded"):
         return node.args[at] == node.shape
-    size = at < len(op.params) and op.params[at].annotation == "Size"
-    return size and "samplewise" not in op.properties
+    return op.params[at].annotation == "Size" and "samplewise" not in op.properties
