@@ -67,3 +67,26 @@ def test_lists_are_operands_of_einsum(equation, lists):
     report = run(Source(call, "lists.expr"), Options())
     assert report.error is None, report.error
     np.testing.assert_array_equal(report.tensors["y"].value, np.einsum(equation, *lists))
+
+
+@pytest.mark.parametrize(("sizes", "way"), [
+    ((4, 20, 12), "fused"), ((4, 21, 12), "library"), ((4, 12, 20), "fused"),
+    ((4, 12, 21), "library"), ((5, 16, 12), "fused"), ((5, 17, 12), "library"),
+    ((4, 0, 12), "library"), ((3, 2, 12), "library"), ((3, 5, 4), "rounded"),
+    ((3, 4, 5), "rounded"), ((3, 6, 4), "library"), ((3, 4, 6), "library"),
+    ((5, 4, 3), "rounded"), ((5, 4, 4), "library"), ((3, 0, 4), "library"),
+])  # fmt: skip
+@pytest.mark.parametrize("batch", [(), (1,), (2,), (2, 2)])
+def test_what_is_long_is_left_to_the_library(batch, sizes, way, monkeypatch):
+    """Bounds are on all terms: of a batch, of which nothing is flat, on those of all examples."""
+    taken = []
+    monkeypatch.setattr(pytorch_product_order, "MOST_FUSED", 960)
+    monkeypatch.setattr(pytorch_product_order, "MOST_ROUNDED", 60)
+    monkeypatch.setattr(pytorch_product_order, "FEW", 0)
+    monkeypatch.setattr(pytorch_product_order, "_fused", lambda a, b: taken.append("fused"))
+    monkeypatch.setattr(np, "matmul", lambda a, b: taken.append("library"))
+    (m, k, n), of = sizes, batched_product if batch else product
+    of(np.ones((*batch, m, k), "f4"), np.ones((*batch, k, n), "f4"))
+    if batch:
+        way = "fused" if way == "fused" and batch == (1,) else "library"
+    assert (taken or ["rounded"]) == [way]
