@@ -91,6 +91,13 @@ PROGRAMS = {
     "loss = sum(f([1, 2]))",
     "only numbers": "import torch\nn = 3; s = 'word'; t = (1, 2)",
     "a leaf": "x = 1.5; loss = x",
+    "buffers": TORCH + "m = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))\n"
+    "with torch.no_grad():\n    for p in m.parameters():\n"
+    "        p.copy_(torch.arange(p.numel()).reshape(p.shape) / 4 - 0.5)\n"
+    "x = torch.tensor([[1.0, -2.0], [0.5, 4.0], [3.0, 1.0]])\nloss = (m(x) ** 3).sum()\n",
+    "fixed": TORCH + "m = nn.Linear(2, 1)\nm.weight.requires_grad_(False)\n"
+    "with torch.no_grad():\n    m.weight.fill_(0.5)\n    m.bias.fill_(1.0)\n"
+    "h = m(torch.ones(3, 2))\nloss = h.sum()\n",
 }  # fmt: skip
 
 RUN = (
@@ -124,6 +131,8 @@ COMMANDS = [
     "run -o no/it.json", "report -o no/it.html", "check --junit no/it.xml", "graph -o no/it.svg",
     "run --profile", "run --profile --all", "run --profile --plan --only graph",
     "run --profile --format json",
+    "run --of loss --wrt *", "run --of loss --wrt *.weight", "run --of NAME --wrt NAME",
+    "run --grad-output 2", "run -D NAME=2", "derive --wrt *", "hessian --wrt *.weight",
 ]  # fmt: skip
 SHOWN = [
     pytest.param(
