@@ -43,13 +43,13 @@ def _sum(text: str) -> str:
     return f"{crc32(text.encode('utf-8', 'replace')):08x}"
 
 
-def _rounded(text: str) -> str:
+def rounded(text: str) -> str:
     return LONG.sub(lambda digits: f"{float(digits[0]):.12g}", text)
 
 
 def lines_of(text: str, most: int = LINES) -> list[str]:
     """The lines of a text as they are recorded."""
-    found = _rounded(VARYING.sub("#", text)).split("\n")
+    found = rounded(VARYING.sub("#", text)).split("\n")
     if len(found) > most:
         found[most:] = [f"… {len(found)} lines {_sum(chr(10).join(found[most:]))}"]
     return [_cut(line.translate(CONTROL), WIDTH) for line in found]
