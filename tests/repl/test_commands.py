@@ -332,7 +332,7 @@ def test_documentation_has_every_command(project: Path) -> None:
 
 def test_edit(make_session: Callable[..., Any]) -> None:
     given: list[str] = []
-    texts = ["x = 5\n", "x = 6 # better\ny = undefined\n", "x = 7\ny = 1\n", None]
+    texts = ["x = 5\n", "x = 6 # better\ny = undefined\n", *["x = 7\ny = 1\n"] * 2, None]
 
     def change(text: str) -> str | None:
         given.append(text)
@@ -347,6 +347,7 @@ def test_edit(make_session: Callable[..., Any]) -> None:
     assert "names: x, y" in session(":edit")
     assert given[0] == "x = 1  # first\n"
     assert given[2] == "x = 6 # better\ny = undefined\n"
+    assert session(":edit") == "nothing is changed\n"
     assert "nothing is changed" in session.fails(":edit")
     assert session("x + y") == "8\n"
 
