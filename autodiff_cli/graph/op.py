@@ -253,6 +253,10 @@ class Op(Declared):
         ):
             if y.shape != shape and y.shape:
                 shape = broadcast_shapes(shape, y.shape) if shape else y.shape
+            mixed = y.dtype is not dtype and FLOAT16 in (dtype, y.dtype)
+            mixed = mixed and "number in single" in self.properties
+            if mixed and self._common_dtype([x, y]) is FLOAT16:
+                return self._in_single(x, y)
             x, y, dtype = self._promoted(x, y)
         if shape and FITTING.get(shape, ENDLESS) > STATE.max_bytes:
             check_size(shape, dtype)
@@ -266,6 +270,15 @@ class Op(Declared):
         node = Node(self, args, args, shape, dtype, needs)
         if self.eager and known(node):
             value_of(node)
+        return node
+
+    def _in_single(self, x: Node, y: Node) -> Node:
+        """With float16 a number, and a second operand without dims, is not rounded before the
+        result is, as in PyTorch's kernels; its derivative reads it as it is."""
+        dtype = FLOAT32 if x.weak or not y.shape else FLOAT16
+        body = cast(self.pair(cast(x, dtype), cast(y, dtype)), FLOAT16)
+        node = Node(self, (x, y), (x, y), body.shape, FLOAT16, self._recorded((x, y)))
+        node.body = body
         return node
 
     def _promoted(self, x: Node, y: Node) -> tuple[Node, Node, np.dtype]:
@@ -360,7 +373,7 @@ class Op(Declared):
         floats = {x.dtype for x in inputs if x.dtype.kind == "f" and (x.shape or not x.weak)}
         mixed = "as its input" in self.properties and inputs[0].dtype is FLOAT16
         if floats == {FLOAT16} or mixed:
-            body = _halved(self.body(*[_widened(arg) for arg in args]))  # type: ignore[misc]  # declared with the kind
+            body = as_half(self.body(*[as_single(arg) for arg in args]))  # type: ignore[misc]  # declared with the kind
         else:
             body = self.body(*args)  # type: ignore[misc]  # declared with the kind
         needs = self._recorded(inputs)
@@ -374,19 +387,31 @@ class Op(Declared):
         return node
 
 
-def _widened(argument: Any) -> Any:
+def as_single(argument: Any) -> Any:
     """An operand of a body in the dtype that PyTorch's kernels compute in: float32 for float16."""
     if type(argument) is tuple:
-        return tuple([_widened(part) for part in argument])
+        return tuple([as_single(part) for part in argument])
     half = type(argument) is Node and argument.dtype is FLOAT16
     return cast(argument, FLOAT32) if half else argument
 
 
-def _halved(body: Any) -> Any:
+def as_half(body: Any) -> Any:
     """The results of such a body, rounded once."""
     if type(body) is tuple:
-        return tuple([_halved(part) for part in body])
+        return tuple([as_half(part) for part in body])
     return cast(body, FLOAT16) if body.dtype is FLOAT32 else body
+
+
+def rounded_once(slope: Callable[..., Node]) -> Callable[..., Node]:
+    """A slope as a kernel of PyTorch's, which computes those of half precision in single."""
+
+    def computed(g: Node, *read: Any) -> Node:
+        if g.dtype is not FLOAT16:
+            return slope(g, *read)
+        found: Node = as_half(slope(*[as_single(x) for x in (g, *read)]))
+        return found
+
+    return computed
 
 
 class _Late:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...errors import fail, fault, labelled
 from ...graph.declare import Dim, Flag, Scalar, Tensor, composite, function, pointwise
+from ...graph.op import rounded_once
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.state import STATE
@@ -98,6 +99,11 @@ def _elu(input, alpha, scale, input_scale):
 def _elu_vjp(g, out, input, alpha, scale, input_scale):
     """Curved below 0 only: at 0 the second derivative is 0, as in PyTorch."""
     _check_slope("elu", out, input, alpha)
+    return _elu_slope(g, input, alpha, scale, input_scale)
+
+
+@rounded_once
+def _elu_slope(g, input, alpha, scale, input_scale):
     safe = F.where(F.lt(input, 0), input, 0)
     below = g * F.exp(safe if input_scale == 1 else safe * input_scale)
     factor = alpha * scale * input_scale

@@ -173,7 +173,13 @@ def positive(input: Tensor):
 # -- products and quotients ------------------------------------------------------------------------
 
 
-@pointwise(np.multiply, aliases=["multiply"], samples=PAIRS, phrase="product rule")
+@pointwise(
+    np.multiply,
+    aliases=["multiply"],
+    samples=PAIRS,
+    phrase="product rule",
+    properties=frozenset({"number in single"}),
+)
 def mul(input: Tensor, other: Tensor):
     """Product of two tensors, element by element, with broadcasting."""
 

@@ -42,6 +42,7 @@ def _numerator(moves, out):
     phrase="quotient rule",
     counterpart="div",
     forward=lambda moves, out, input, other: F.div(_numerator(moves, out), other),
+    properties=frozenset({"number in single"}),
 )
 def div(input: Tensor, other: Tensor):
     """Quotient of two tensors; integers divide to floats. Division by 0 gives inf or nan."""
@@ -157,7 +158,7 @@ for _name, _kernel, _mode in (
     vjp=no_derivative("floor_divide"),
     samples=[S(t(2, 3, grad=False), t(3, low=0.5, grad=False)), S(ints(3, low=-5, high=5), 2)],
     errors=[Bad("E504", ints(2, low=1), ints(2, values=[0, 1]))],
-    properties=frozenset({"flat"}),
+    properties=frozenset({"flat", "number in single"}),
 )
 def floor_divide(input: Tensor, other: Tensor):
     """`input // other`, the quotient rounded down; PyTorch has no derivative of it."""

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from ...graph.declare import Any, Promote, Tensor, function, opaque, pointwise, rows
-from ...graph.dtypes import FLOAT16, FLOAT32, INT32
-from ...graph.op import cast, number
+from ...graph.dtypes import FLOAT32, INT32
+from ...graph.op import number, rounded_once
 from ...graph.registry import F
 from ...graph.samples import Bad, S, bools, ints, t
 from ..kernels.in_double import InDouble, exp
@@ -67,15 +67,10 @@ def _one_less_square(out):
     return 1 - out * out
 
 
-def _rounded_once(slope):
-    """The slope as a kernel of PyTorch's, which computes those of half precision in single."""
-
-    def rule(g, out, x):
-        if out.dtype is not FLOAT16:
-            return slope(g, out)
-        return cast(slope(cast(g, FLOAT32), cast(out, FLOAT32)), FLOAT16)
-
-    return rule
+def _of_result(slope):
+    """A rule that is the slope by the result."""
+    once = rounded_once(slope)
+    return lambda g, out, x: once(g, out)
 
 
 def _made_anew(slope):
@@ -111,7 +106,7 @@ FLOATS = (
     ("tan", InDouble(np.tan), lambda g, out, x: g * (1 + out * out), ALL),
     ("sinh", InDouble(np.sinh), lambda g, out, x: g * F.cosh(x), ALL),
     ("cosh", InDouble(np.cosh), lambda g, out, x: g * F.sinh(x), ALL),
-    ("tanh", InDouble(np.tanh), _rounded_once(lambda g, out: g * _one_less_square(out)), ALL),
+    ("tanh", InDouble(np.tanh), _of_result(lambda g, out: g * _one_less_square(out)), ALL),
     ("asin", InDouble(np.arcsin), lambda g, out, x: g * F.rsqrt(1 - x * x), INSIDE),
     ("acos", InDouble(np.arccos), lambda g, out, x: g * -F.rsqrt(1 - x * x), INSIDE),
     ("atan", InDouble(np.arctan), lambda g, out, x: g / (x * x + 1), ALL),
@@ -119,7 +114,7 @@ FLOATS = (
     ("acosh", np.arccosh, _made_anew(lambda g, x: g * F.rsqrt(x * x - 1)), ABOVE_ONE),
     ("atanh", InDouble(np.arctanh), _made_anew(lambda g, x: g / (1 - x * x)), INSIDE),
     ("rsqrt", lambda x: 1 / np.sqrt(x), lambda g, out, x: -0.5 * g * (out * out * out), POSITIVE),
-    ("sigmoid", _sigmoid, _rounded_once(lambda g, out: g * (out * (1 - out))), ALL),
+    ("sigmoid", _sigmoid, _of_result(lambda g, out: g * (out * (1 - out))), ALL),
     ("deg2rad", np.deg2rad, lambda g, out, x: g * (math.pi / 180), ALL),
     ("rad2deg", np.rad2deg, lambda g, out, x: g * (180 / math.pi), ALL),
 )
