@@ -59,7 +59,7 @@ def result_dtype(function: Callable[..., Any], dtypes: tuple[np.dtype, ...]) -> 
     found = _DTYPES.get(key)
     if found is None:
         with np.errstate(all="ignore"):
-            result = function(*[np.ones(1, dtype) for dtype in dtypes])
+            result = function(*[np.ones((), dtype) for dtype in dtypes])
         found = _DTYPES[key] = result.dtype
     return found
 
