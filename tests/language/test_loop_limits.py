@@ -208,6 +208,7 @@ def test_kernels_that_fail_do_so_at_their_place(caught: bool, after: str) -> Non
         "inner()",
         "v.grad = step(v.grad)",
         "pass\ndef loop():\n    for i in range(300):\n        kept[0] = step(kept[0])\nloop()",
+        "pass\ni = 0\nwhile i < 300:\n    i += 1\n    w = step(w)",
     ],
 )
 def test_histories_that_nobody_needs_are_let_go(
