@@ -383,7 +383,7 @@ def _check_in_place(symbol: str, current: Tensor, result: Tensor) -> None:
 def compile_augmented(tree: syntax.AugAssign, context: Context) -> RunStatement:
     operand_run = compile_expression(tree.value, context)
     target = tree.target
-    symbol = tree.op.rstrip("=") if tree.op != "=" else tree.op
+    symbol = tree.op
     span = tree.span
     if isinstance(target, syntax.Attribute):
         owner_run = compile_expression(target.value, context)
