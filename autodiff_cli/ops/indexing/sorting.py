@@ -33,7 +33,7 @@ def _order(x, dim):
     found = np.take_along_axis(rows, places, -1)
     unlike = (found[..., :-1] < found[..., 1:]).all(-1)  # neither equal ones nor nan
     if not unlike.all():
-        places[~unlike] = np.argsort(rows[~unlike], kind="stable")
+        places[~unlike] = np.argsort(rows[~unlike], axis=-1, kind="stable")
     return order
 
 
