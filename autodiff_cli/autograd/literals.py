@@ -11,6 +11,7 @@ from ..graph.dtypes import FLOAT64, INT64
 from ..graph.node import Node
 from ..graph.op import constant
 from ..graph.params import node_of, plain_number, shown, type_name
+from ..graph.sizes import check_size
 from ..graph.state import STATE
 from ..numerals import short
 
@@ -135,6 +136,7 @@ def _one_by_one(values: Any, dtype: np.dtype | None) -> np.ndarray:
     elif isinstance(first, str) and first:
         raise no_number(first, at_once=first is not values)
     shape = ragged_shape(values)
+    check_size(shape, dtype)
     return np.array([_stored(v, dtype) for v in flat], dtype).reshape(shape)
 
 

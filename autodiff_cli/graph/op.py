@@ -253,9 +253,7 @@ class Op(Declared):
         ):
             if y.shape != shape and y.shape:
                 shape = broadcast_shapes(shape, y.shape) if shape else y.shape
-            mixed = y.dtype is not dtype and FLOAT16 in (dtype, y.dtype)
-            mixed = mixed and "number in single" in self.properties
-            if mixed and self._common_dtype([x, y]) is FLOAT16:
+            if FLOAT16 in (dtype, y.dtype) and self._rounds_late(x, y):
                 return self._in_single(x, y)
             x, y, dtype = self._promoted(x, y)
         if shape and FITTING.get(shape, ENDLESS) > STATE.max_bytes:
@@ -271,6 +269,11 @@ class Op(Declared):
         if self.eager and known(node):
             value_of(node)
         return node
+
+    def _rounds_late(self, x: Node, y: Node) -> bool:
+        """Whether operands of other dtypes are as they are until the result is float16."""
+        late = x.dtype is not y.dtype and "number in single" in self.properties
+        return late and self._common_dtype([x, y]) is FLOAT16
 
     def _in_single(self, x: Node, y: Node) -> Node:
         """With float16 a number, and a second operand without dims, is not rounded before the

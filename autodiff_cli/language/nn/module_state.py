@@ -106,19 +106,21 @@ def _load_state_dict(
     if hasattr(state_dict, "_metadata"):
         about["version"] = 1
 
-    def load(module: Module, state: dict[str, Any], prefix: str) -> None:
+    def load(module: Module, state: dict[str, Any], prefix: str, depth: int) -> None:
+        if depth > MAX_DEPTH:
+            raise fault("E507 modules-nested-more-levels", MAX_DEPTH)
         given = [state, prefix, about, True, missing, unexpected, errors]
         call_value(module.get_attribute("_load_from_state_dict"), given, {})
         for name, child in module.modules.items():
             if child is not None:
                 path = f"{prefix}{name}."
                 below = {key: state[key] for key in state if key.startswith(path)}
-                load(child, below, path)
+                load(child, below, path, depth + 1)
         matched = Matched(missing, unexpected)
         for hook in list(module.loaded.values()):
             call_value(hook, [module, matched], {})
 
-    load(self, OrderedDict(state_dict), "")
+    load(self, OrderedDict(state_dict), "", 0)
     said = "".join(f"\n\t{error}" for error in errors)
     words = [error.words if isinstance(error, Mismatch) else str(error) for error in errors]
     if truth(strict) and (missing or unexpected):

@@ -98,7 +98,9 @@ class Lazy:
         count = len(handled)
         try:
             return step(*args)
-        except ValueError:
+        except ValueError as error:
+            if "already executing" not in str(error):
+                raise
             raise fault("E208 generator-already-executing") from None
         except RecursionError:  # Python 3.12 allows fewer levels in C than in Python
             raise fail("E507", f"a {self.name} recurses too deeply", help="use a loop") from None
