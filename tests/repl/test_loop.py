@@ -245,6 +245,8 @@ def test_interrupt_leaves_the_session(session: Any, monkeypatch: pytest.MonkeyPa
     assert session.state() == before
 
 
+# An exception that Python drops is what the test is about: pytest tells of each.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("noticed", [True, False])
 def test_an_interrupt_where_exceptions_are_dropped_is_not_lost(
     session: Any, monkeypatch: pytest.MonkeyPatch, noticed: bool
