@@ -11,10 +11,10 @@ import re
 import subprocess
 import sys
 import tokenize
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -66,30 +66,43 @@ class Editor:
         return kind(lsp.TextDocumentIdentifier(self.uri), lsp.Position(line, column), *rest)
 
 
-Work = Callable[[Editor], Awaitable[None]]
+Work = Callable[[Editor], Coroutine[Any, Any, None]]
+Edit = Callable[[Work], None]
+T = TypeVar("T")
 
 
 FATAL = Path(__file__).resolve().parents[1] / "fatal"  # its `lgamma` and `gamma` never return
 
 
-def edit(work: Work, folder: Path, *options: str) -> None:
-    """What an editor does from start to end; the server ends as it was asked to."""
+@pytest.fixture(scope="module")
+def edit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edit]:
+    """What an editor does from start to end, by parts; the server ends as it was asked to."""
+    client = LanguageClient("editor", "1")
+    uri = (tmp_path_factory.mktemp("edited") / "demo.expr").as_uri()
+    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(FATAL), *sys.path])}
+    words = ("-c", START, "lsp", "--max-steps", "10000")
 
-    async def session() -> int | None:
-        client = LanguageClient("editor", "1")
-        editor = Editor(client, (folder / "demo.expr").as_uri())
-        env = os.environ | {"PYTHONPATH": os.pathsep.join([str(FATAL), *sys.path])}
-        await client.start_io(sys.executable, "-c", START, "lsp", *options, cwd=str(ROOT), env=env)
+    async def begin() -> Editor:
+        await client.start_io(sys.executable, *words, cwd=str(ROOT), env=env)
         await client.initialize_async(lsp.InitializeParams(lsp.ClientCapabilities()))
         client.initialized(lsp.InitializedParams())
-        await work(editor)
+        return Editor(client, uri)
+
+    async def end() -> int:
         await client.shutdown_async(None)
         client.exit(None)
         process = client._server
         assert process is not None
         return await process.wait()
 
-    assert asyncio.run(asyncio.wait_for(session(), 120)) == 0
+    with asyncio.Runner() as runner:
+
+        def wait(work: Coroutine[Any, Any, T]) -> T:
+            return runner.run(asyncio.wait_for(work, 120))
+
+        editor = wait(begin())
+        yield lambda work: wait(work(editor))
+        assert wait(end()) == 0
 
 
 def changed(text: str, made: lsp.WorkspaceEdit | None) -> str:
@@ -105,7 +118,7 @@ def changed(text: str, made: lsp.WorkspaceEdit | None) -> str:
     return text
 
 
-def test_what_is_wrong_is_said_as_it_is_typed(tmp_path: Path) -> None:
+def test_what_is_wrong_is_said_as_it_is_typed(edit: Edit) -> None:
     async def work(editor: Editor) -> None:
         (found,) = await editor.type(DEMO.replace("+ B", "+ b"))
         assert (found.code, found.severity, found.source) == ("E201", 1, "autodiff")
@@ -129,11 +142,11 @@ def test_what_is_wrong_is_said_as_it_is_typed(tmp_path: Path) -> None:
         assert found.code == "E505"
         assert not await editor.type(DEMO)
 
-    edit(work, tmp_path, "--max-steps", "10000")
+    edit(work)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a full stack is a signal there")
-def test_a_program_that_ends_its_process_loses_its_own_answers(tmp_path: Path) -> None:
+def test_a_program_that_ends_its_process_loses_its_own_answers(edit: Edit) -> None:
     async def work(editor: Editor) -> None:
         for call, code, words in (
             ("lgamma", "E509", "the program overflowed the interpreter's stack"),
@@ -148,10 +161,10 @@ def test_a_program_that_ends_its_process_loses_its_own_answers(tmp_path: Path) -
             shown = await editor.client.text_document_hover_async(question)
             assert shown is not None and "B  (2, 2)" in shown.contents.value  # type: ignore[union-attr]  # Markdown
 
-    edit(work, tmp_path)
+    edit(work)
 
 
-def test_values_gradients_and_pages_are_shown(tmp_path: Path) -> None:
+def test_values_gradients_and_pages_are_shown(edit: Edit) -> None:
     async def work(editor: Editor) -> None:
         await editor.type("n = len([1, 2, 3])\n" + DEMO + "print(loss)\n")
 
@@ -193,10 +206,10 @@ def test_values_gradients_and_pages_are_shown(tmp_path: Path) -> None:
             )
             assert [(h.position.line, h.position.character, h.label) for h in again or ()] == told
 
-    edit(work, tmp_path)
+    edit(work)
 
 
-def test_completion_knows_the_lines_above(tmp_path: Path) -> None:
+def test_completion_knows_the_lines_above(edit: Edit) -> None:
     async def work(editor: Editor) -> None:
         async def offered(text: str) -> dict[str, str | None]:
             await editor.type(text)
@@ -227,7 +240,7 @@ def test_completion_knows_the_lines_above(tmp_path: Path) -> None:
             assert help is not None
             assert help.signatures[0].label == signature
 
-    edit(work, tmp_path)
+    edit(work)
 
 
 PROGRAM = """\
@@ -245,7 +258,7 @@ loss = total
 """
 
 
-def test_names_are_found_and_changed(tmp_path: Path) -> None:
+def test_names_are_found_and_changed(edit: Edit) -> None:
     async def work(editor: Editor) -> None:
         assert not await editor.type(PROGRAM)
 
@@ -276,10 +289,10 @@ def test_names_are_found_and_changed(tmp_path: Path) -> None:
             with pytest.raises(JsonRpcException):
                 await renamed(line, column, name)
 
-    edit(work, tmp_path)
+    edit(work)
 
 
-def test_fixes_are_offered(tmp_path: Path) -> None:
+def test_fixes_are_offered(edit: Edit) -> None:
     async def work(editor: Editor) -> None:
         async def fixed(text: str) -> tuple[str, str, bool | None]:
             found = await editor.type(text)
@@ -302,7 +315,7 @@ def test_fixes_are_offered(tmp_path: Path) -> None:
         _, text, safe = await fixed(wrong)
         assert (text, safe) == (wrong.replace("W @", "W.T @"), False)
 
-    edit(work, tmp_path)
+    edit(work)
 
 
 # ------------------------------------------------------------------ without a server
