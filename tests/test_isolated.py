@@ -100,7 +100,7 @@ def test_what_would_kill_the_caller(
 )
 def test_errors(text: str, code: str) -> None:
     with pytest.raises(ad.AutodiffError) as caught:
-        timeout = 1.0 if code == "E508" else PATIENCE
+        timeout = 0.5 if code == "E508" else PATIENCE
         memory = (64 if code == "E505" else 1024) << 20
         ad.run(text, isolate=True, timeout=timeout, max_steps=10**12, max_memory=memory)
     assert caught.value.code == code

@@ -64,7 +64,7 @@ def test_a_full_stack(place: Path) -> None:
 
 
 def test_the_time_of_a_single_call(place: Path) -> None:
-    for limit in ("1.5", "6", "24"):  # until the program gets to its call, on any machine
+    for limit in ("0.8", "6", "24"):  # until the program gets to its call, on any machine
         done = call(place, "run", "slow.py", "--timeout", limit)
         if done.stdout:
             break

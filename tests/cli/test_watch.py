@@ -113,7 +113,13 @@ def test_stamps(tmp_path: Path):
 
 def test_a_sign_of_life_on_terminals_only(place: Path):
     (place / "slow.expr").write_text("i = 0\nwhile True:\n    i = i + 1\n")
-    argv = ["-m", "autodiff_cli", "slow.expr", "--max-steps", "100000000000"]
+    code = (
+        "import sys\n"
+        "from autodiff_cli.cli import main, waiting\n"
+        "waiting.PATIENCE = waiting.PAUSE = 0.1\n"
+        "sys.exit(main.main(sys.argv[1:]))\n"
+    )
+    argv = ["-c", code, "slow.expr", "--max-steps", "100000000000"]
     child = pexpect.spawn(
         sys.executable, argv, timeout=60, encoding="utf-8", dimensions=(24, 40),
         env={**os.environ, "TERM": "xterm", "NO_COLOR": "1"},
@@ -125,7 +131,7 @@ def test_a_sign_of_life_on_terminals_only(place: Path):
     assert child.exitstatus == 130
     assert "\r\x1b[K" in child.before
     done = subprocess.run(
-        [sys.executable, *argv, "--timeout", "1.6"], capture_output=True, text=True
+        [sys.executable, *argv, "--timeout", "0.6"], capture_output=True, text=True
     )
     assert done.returncode == 4
     assert "running" not in done.stderr

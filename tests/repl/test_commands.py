@@ -201,7 +201,8 @@ def test_tools_need_statements(session: Any) -> None:
     assert "takes a name" in session.fails(":why")
 
 
-def test_time(demo: Any) -> None:
+def test_time(demo: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inspect, "ENOUGH", 0.02)
     assert "best of" in demo(":time A @ B")
     assert "with gradient" in demo(":time sum(A @ B)")
     demo("def f(x):\n  return x * 2\n\n")
