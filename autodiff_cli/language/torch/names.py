@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from ..python.loading import load
 from ..runtime.assertions import Approx
 from ..runtime.attributes import METHODS
 from ..runtime.names import of_a_tensor
-from ..values.dialect import kind_of
+from ..values.dialect import kind_of, misfit
 from ..values.factories import (
     LEGACY_NAMES,
     UNINITIALIZED,
@@ -33,11 +34,11 @@ from ..values.factories import (
     make_tensor,
     parameter,
 )
-from ..values.functions import decorated
+from ..values.functions import call_op, decorated
 from ..values.operations import is_edge, items_of, tensors_of, truth
 from ..values.plain_operands import refuse_plain
 from ..values.tensor_memory import as_strided
-from ..values.values import STRIDED, Builtin, GradMode, Size, TypeName, builtins_of
+from ..values.values import STRIDED, Builtin, GradMode, OpFunction, Size, TypeName, builtins_of
 
 
 def _seeds(value: Any, count: int) -> list[Tensor | None]:
@@ -188,6 +189,30 @@ def _allclose(
     return allclose(input, other, rtol, atol, equal_nan)
 
 
+LOSSES_OF_ELEMENTS = (
+    "cosine_embedding_loss",
+    "hinge_embedding_loss",
+    "margin_ranking_loss",
+    "triplet_margin_loss",
+)
+
+
+def _of_elements(name: str) -> Callable[..., Any]:
+    """A loss without its layer (`torch.hinge_embedding_loss`): its reduction is the number of one,
+    by itself 0, the losses of all elements."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        function = OpFunction(name, overloads(f"nn.functional.{name}"))
+        at = function.ops[0].index["size_average"]
+        given, *more = args[at:] or (kwargs.pop("reduction", 0),)
+        if type(given) is not int or not 0 <= given < 3 or more:
+            raise misfit("`reduction` must be 0, 1 or 2 here, not", given, "1 is the mean, 2 the sum")
+        kwargs["reduction"] = ("none", "mean", "sum")[given]
+        return call_op(function, [*args[:at]], kwargs)
+
+    return run
+
+
 def _result_type(a: Any, b: Any) -> np.dtype:
     nodes = [to_tensor(v) for v in (a, b)]
     return result_dtype([(n.dtype, not n.shape, n.weak) for n in nodes])
@@ -280,6 +305,7 @@ TORCH: dict[str, Any] = {
             "finfo": finfo,
             "iinfo": iinfo,
             "allclose": _allclose,
+            **{name: _of_elements(name) for name in LOSSES_OF_ELEMENTS},
             "range": _range,
             "result_type": _result_type,
             "broadcast_shapes": _broadcast_shapes,

@@ -111,7 +111,7 @@ def python_in_place(symbol: str, current: Any, operand: Any) -> Any:
             raise fail("E208", str(error), help="give a Counter", raises=kind) from None
     repeated = symbol == "*" and type(operand) in _WHOLE and isinstance(current, list | deque)
     if repeated:
-        bound_length(len(current) * max(operand, 0), list, operand)
+        bound_length(len(current) * operand, list, operand)
     if repeated or (symbol in IN_PLACE and isinstance(operand, _JOINED)):
         with suppress(TypeError):  # told below
             return IN_PLACE[symbol](current, operand)

@@ -457,10 +457,10 @@ def unravel_index(indices: Mask, shape: Any):
     if indices.dtype.kind not in "iu":
         raise fault("E306 needs-integer-index", "unravel_index", indices)
     sizes = tuple(shape) if isinstance(shape, tuple | list | str) else (shape,)
-    other = next((size for size in sizes if type(size) is not int), None)
-    if other is not None:
+    others = [size for size in sizes if type(size) is not int]
+    if others:
         what = "a size" if sizes[0] is shape else "sizes"
-        raise fault("E205 unravel_index-ints", shown(other), what, type_name(other))
+        raise fault("E205 unravel_index-ints", shown(others[0]), what, type_name(others[0]))
     if min(sizes, default=0) < 0:
         raise fault("E309 unravel_index-negative", sizes)
     apart = constant(np.array(contiguous_strides(sizes), INT64))

@@ -118,7 +118,7 @@ def _solve_shape(A, B, left):
             f"{shape_text(A.shape)} and B of shape {shape_text(B.shape)}",
             help=f"B needs {n} {'rows' if left else 'columns'}",
         )
-    batch = broadcast_shapes(A.shape[:-2], B.shape[:-1] if vector else B.shape[:-2])
+    batch = A.shape[:-2] if vector else broadcast_shapes(A.shape[:-2], B.shape[:-2])
     return (batch + (B.shape[-1:] if vector else B.shape[-2:]), B.dtype), (A.shape[:-2], INT32)
 
 

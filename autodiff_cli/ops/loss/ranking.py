@@ -341,11 +341,8 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: Word = "mea
     """Margins between the scores of a row's target classes and all others; a row of targets ends
     at its first -1."""
     scores = _rows("multilabel_margin_loss", input, target)
-    if (
-        input.numel != target.numel
-        or len(target.shape) > 2
-        or (len(input.shape) == 2 and target.shape != input.shape)
-    ):
+    alike = target.numel == input.numel and len(target.shape) < 2
+    if not (target.shape == input.shape if len(input.shape) == 2 else alike):
         raise fault("E308 multilabel_margin_loss-needs-targets-shape", input, target)
     rows, classes = scores.shape
     require_float("multilabel_margin_loss", input)

@@ -307,12 +307,15 @@ def _adaptive_rules(name, input, n, output_size):
     sizes = output_size if isinstance(output_size, list | tuple) else (output_size,) * n
     if len(sizes) == 1:
         sizes = tuple(sizes) * n
-    if len(sizes) != n or not all(v is None or (isinstance(v, int) and v >= 0) for v in sizes):
+    ints = all(type(v) is int or (v is None and n > 1) for v in sizes)
+    if len(sizes) != n or not ints or any(v is not None and v < 0 for v in sizes):
         raise fail(
             "E309",
             f"`{name}` needs {n} output size{'s' * (n > 1)}, got {output_size}",
             help="give ints; None keeps the size of a dim",
-            raises="ValueError"
+            raises="TypeError"
+            if not ints
+            else "ValueError"
             if sizes is output_size and n > 1 and input.ndim <= len(sizes)
             else "",
         )

@@ -353,7 +353,7 @@ class Article:
             {"id": self._id(s.id), "phase": s.phase, "node": s.node, "edges": s.edges}
             for s in self.walk.stops
         ]
-        text = json.dumps(stops, ensure_ascii=True).replace("<", "\\u003c")
+        text = json.dumps(stops).replace("<", "\\u003c")
         return f'<script type="application/json">{text}</script>'
 
     # -- below ------------------------------------------------------------------------------------
