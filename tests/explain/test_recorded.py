@@ -85,6 +85,9 @@ Z = "X = zeros({}, requires_grad=True); "
 LETTERS = "; ".join(f"{n} = {i}" for i, n in enumerate("uvwzhqabcdrs"))
 # What has a formula in words of its own, and what is left to the graph or has none.
 FURTHER = [
+    # sums of what is divided by
+    "A = [[1, 2], [3, 5]]; loss = sum(sum(1/A, 0)**2)",
+    "x = [1, 2, 4]; y = [1, 3]; loss = sum(1/x)**2 * sum(y) + exp(sum(1/x**2))",
     # rows, parts and places
     W + "loss = -torch.log_softmax(W, 1)[torch.arange(3), k].mean()",
     W + "i = torch.tensor([0, 1, 2]); loss = sum(W[i, k] ** 2)",

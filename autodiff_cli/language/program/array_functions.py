@@ -52,7 +52,7 @@ class Blocks(NamedTuple):
 
     names: list[str]
     bare: bool
-    many: bool = False
+    many: bool
 
     def number(self, array: np.ndarray) -> Any:
         """The objective, as a number where it is one."""

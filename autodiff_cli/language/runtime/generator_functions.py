@@ -124,14 +124,13 @@ def _sent(tree: syntax.Yield, context: Context, before: list[Steps]) -> syntax.N
     through."""
     inner = None if tree.value is None else _hoisted(tree.value, context, before)
     value = None if inner is None else compile_expression(inner, context)
-    name, span = _hidden(tree.span), tree.span
+    name, span = _hidden(tree.span), tree.span if tree.value is None else tree.value.span
 
     def one(scope: Scope) -> Generator[Any, Any, Any]:
         scope.names[name.id] = yield None if value is None else value(scope)
 
     def each(scope: Scope) -> Generator[Any, Any, Any]:
         assert value is not None
-        STATE.span = span
         try:
             items: Any = iterator(value(scope))
             scope.names[name.id] = yield from items
