@@ -95,4 +95,5 @@ def test_steps_are_counted() -> None:
     for work in WORK.strip().splitlines():
         Program(Source(HEAD + work.replace("\\n", "\n") + "\n", "t.py"), Options()).run()
         found.append(f"{STATE.steps}  {work}")
-    said("language").compare("test_steps.py::test_steps_are_counted", ["\n".join(found)], len(found))
+    text = "\n".join(found)
+    said("language").compare("test_steps.py::test_steps_are_counted", [text], len(found))

@@ -206,7 +206,9 @@ def _of_elements(name: str) -> Callable[..., Any]:
         at = function.ops[0].index["size_average"]
         given, *more = args[at:] or (kwargs.pop("reduction", 0),)
         if type(given) is not int or not 0 <= given < 3 or more:
-            raise misfit("`reduction` must be 0, 1 or 2 here, not", given, "1 is the mean, 2 the sum")
+            raise misfit(
+                "`reduction` must be 0, 1 or 2 here, not", given, "1 is the mean, 2 the sum"
+            )
         kwargs["reduction"] = ("none", "mean", "sum")[given]
         return call_op(function, [*args[:at]], kwargs)
 
