@@ -203,6 +203,8 @@ def _of_elements(name: str) -> Callable[..., Any]:
 
     def run(*args: Any, **kwargs: Any) -> Any:
         function = OpFunction(name, overloads(f"nn.functional.{name}"))
+        if not STATE.python:  # a bare name is that of `nn.functional`
+            return call_op(function, [*args], kwargs)
         at = function.ops[0].index["size_average"]
         given, *more = args[at:] or (kwargs.pop("reduction", 0),)
         if type(given) is not int or not 0 <= given < 3 or more:

@@ -37,7 +37,6 @@ def _signs(*shape):
 
 @loss_function(
     name=NN + "margin_ranking_loss",
-    aliases=["margin_ranking_loss"],
     samples=[
         S(t(3), t(3), _signs(3)),
         S(t(2, 3), t(2, 3), _signs(2, 3), margin=1.0, reduction="none"),
@@ -57,7 +56,6 @@ def margin_ranking_loss(
 
 @loss_function(
     name=NN + "hinge_embedding_loss",
-    aliases=["hinge_embedding_loss"],
     samples=[S(t(4), _signs(4)), S(t(2, 2), _signs(2, 2), margin=2.0, reduction="none")],
 )
 def hinge_embedding_loss(
@@ -72,7 +70,6 @@ def hinge_embedding_loss(
 
 @loss_function(
     name=NN + "cosine_embedding_loss",
-    aliases=["cosine_embedding_loss"],
     samples=[S(t(2, 3), t(2, 3), _signs(2)), S(t(3), t(3), _signs(), margin=0.1, reduction="none")],
     errors=[
         Bad("E308", t(2, 3), t(3), _signs(2)),
@@ -119,7 +116,6 @@ TRIPLES = (t(2, 3), t(2, 3), t(2, 3))
 
 @loss_function(
     name=NN + "triplet_margin_loss",
-    aliases=["triplet_margin_loss"],
     samples=[S(*TRIPLES), S(*TRIPLES, margin=2.0, p=1, swap=True, reduction="none")],
     errors=[Bad("E504", *TRIPLES, margin=0.0), Bad("E308", t(3), t(2, 3), t(2, 3))],
 )
