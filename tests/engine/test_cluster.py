@@ -166,7 +166,7 @@ def given(folder: Path, X: str, y: str) -> list[str]:
 
 KINDS = [
     "{}.npy", "{}s", "{}s/*.npy", "{}.zarr", "{}.h5", "{}.h5:rows", "{}.csv:{c}", "{}t:{c}",
-    "{}t/*.parquet:{c}",
+    "{}t/*.parquet:{c}", "[{}].npy", "[{}].csv:{c}",
 ]  # fmt: skip
 
 

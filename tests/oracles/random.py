@@ -319,7 +319,7 @@ def slopes() -> dict[str, list[list[float]]]:
     steps = [(a, b * (1 + d)) for a, b in bounds for d in (-3e-8, -1e-9, 0.0, 1e-9, 3e-8)]
     more = [*steps, *itertools.product(sizes, ends)]
     gamma = torch.cat([gamma, torch.tensor(more, dtype=torch.float64).T], 1)
-    spread = [0.1, 0.5, 1.0, 2.5, 5.9, 6.1, 20.0, 90.0]
+    spread = [0.1, 0.5, 1.0, 2.5, 5.9, 6.0, 6.1, 20.0, 90.0]
     rows = []
     for a in spread:
         for b in spread:

@@ -151,6 +151,10 @@ LONG = (
     "x = {1}.5.5\n",
     "x = 2 ** 3 {0}\n",
     "import torch\nx = torch.ones(2)\nfor a in {0}.b: pass\n",
+    "if {0} + 1\n    y = 1\n",
+    "while {0}(1,\n    2)\n    y = 1\n",
+    "for a in [1, 2,\n    {1}]\n    y = 1\n",
+    "with {0} as f\n    y = 1\n",
 )
 LENGTHS = range(26, 86)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from operator import is_not
 from typing import Any
 
 import numpy as np
@@ -65,8 +66,10 @@ def deep_copy(value: Any, known: dict[int, Any] | None = None, *, results: bool 
         copied.clear()
         for item in value:
             copied.add(again(item)) if isinstance(copied, set) else copied.append(again(item))
-    elif type(value) is tuple:
-        copied = tuple([again(v) for v in value])
+    elif type(value) in (tuple, frozenset):
+        parts = [again(v) for v in value]
+        if type(value) is frozenset or any(map(is_not, parts, value)):
+            copied = type(value)(parts)
     known[id(value)] = copied
     return copied
 
@@ -143,7 +146,7 @@ def _copy(value: Any) -> Any:
         return value.copy()
     if isinstance(value, Tensor) and type(value) is not Array:
         return _sharing(value)
-    return deep_copy(value)
+    return value if type(value) in (tuple, frozenset) else deep_copy(value)
 
 
 def _sharing(value: Tensor) -> Tensor:

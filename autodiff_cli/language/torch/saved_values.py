@@ -34,7 +34,7 @@ def saved(function: GradFn, name: str) -> Any:
 def _saved(function: GradFn, name: str) -> Any:
     """The node that was saved, or the value that is no tensor."""
     node = function.node
-    if function.is_leaf or node.outputs is not None:
+    if function.is_leaf or node.outputs is not None or node.op.vjp_rule is None:
         raise _nothing(function, name)
     reads = rules.saved_by(node)
     if name == "result":
@@ -42,7 +42,7 @@ def _saved(function: GradFn, name: str) -> Any:
             raise _nothing(function, name)
         return node
     at = _place(function, name)
-    if at < 0 or at >= len(node.args):
+    if at < 0:
         raise _nothing(function, name)
     value = node.args[at]
     if not isinstance(value, Node):

@@ -51,7 +51,7 @@ def make_tensor(
 
 def _ahead(data: Tensor) -> Node:
     """What a tensor or an array holds; E208 for arrays that go backwards through their memory."""
-    if data.tag and data.steps and min(strides_of(data.looked_at), default=0) < 0:
+    if data.tag and data.node.numel and min(strides_of(data.looked_at), default=0) < 0:
         raise fault("E208 tensor-array-backwards")
     return data.node
 

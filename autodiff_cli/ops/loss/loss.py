@@ -51,6 +51,13 @@ def _difference(input, target):
     return input - target
 
 
+def _as_many(name, input, loss):
+    """Losses with their weights, which may not make them more."""
+    if loss.shape != input.shape:
+        raise fault("E308 weights-broadcast-losses", name, input.shape, loss.shape)
+    return loss
+
+
 def _same_shape(name, input, target, other="target"):
     if input.shape != target.shape:
         raises = "ValueError" if other == "target" else ""
@@ -377,7 +384,7 @@ def binary_cross_entropy(
     require_constant("binary_cross_entropy", "weight", weight)
     loss = F.bce(input, target)
     if weight is not None:
-        loss = F.to(loss * weight, input.dtype)
+        loss = F.to(_as_many("binary_cross_entropy", input, loss * weight), input.dtype)
     return reduced(loss, reduction)
 
 
@@ -396,16 +403,11 @@ def logits_loss(input: Tensor, target: Tensor, pos_weight: Tensor | None = None)
 def _(g, out, input, target, pos_weight=None):
     chance = F.sigmoid(input)
     if pos_weight is None:
-        to_target = _fit(-g * input, target) if target.requires_grad else None
-        return _fit(g * (chance - target), input), to_target, None
+        return g * (chance - target), -g * input if target.requires_grad else None, None
     lifted = pos_weight * target
     low = F.log1p(F.exp(-F.abs(input))) + F.maximum(-input, 0.0)
     slope = (lifted + 1 - target) * chance - lifted
-    return _fit(g * slope, input), _fit(g * ((pos_weight - 1) * low - input), target), None
-
-
-def _fit(g, x):
-    return g if g.shape == x.shape else F.sum_to_size(g, x.shape)
+    return g * slope, g * ((pos_weight - 1) * low - input), None
 
 
 @loss_node(
@@ -435,14 +437,17 @@ def binary_cross_entropy_with_logits(
     require_float("binary_cross_entropy_with_logits", input)
     for parameter, node in (("weight", weight), ("pos_weight", pos_weight)):
         require_constant("binary_cross_entropy_with_logits", parameter, node)
-    loss = F.logits_loss(input, target, pos_weight)
+    loss = _as_many(
+        "binary_cross_entropy_with_logits", input, F.logits_loss(input, target, pos_weight)
+    )
     if target.dtype.kind in "iu":
         raise fault(
             "E307 works-floating-point-numbers-2",
             name="binary_cross_entropy_with_logits",
             x=target,
         )
-    loss = loss if weight is None else loss * weight
+    if weight is not None:
+        loss = _as_many("binary_cross_entropy_with_logits", input, loss * weight)
     return reduced(
         F.to(loss, target.dtype), reduction
     )  # PyTorch computes it in place of 1 - target

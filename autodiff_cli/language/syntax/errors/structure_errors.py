@@ -139,8 +139,8 @@ def indentation(context: Context) -> AutodiffError | None:
     if context.kind == INDENT:
         tokens = context.tokens
         column = tokens.values[context.index]
-        after = min(context.index + 1, len(tokens.kinds) - 1)
-        span = Span(tokens.source, tokens.starts[context.index], tokens.ends[after])
+        end = tokens.ends[context.index + 1]  # of what is indented
+        span = Span(tokens.source, tokens.starts[context.index], end)
         return fault("E104 line-indented-2", column=column, span=span)
     return None
 
@@ -168,11 +168,12 @@ def missing_colon(context: Context) -> AutodiffError | None:
 
 
 def _header(context: Context) -> str:
-    """The line up to the offending token, or its last word when it is long."""
+    """The line up to the offending token, or its last word, or the end of it, when it is long."""
     tokens = context.tokens
     start, end = tokens.starts[context.first], tokens.ends[context.index - 1]
     text = tokens.source.text[start:end]
-    return text if len(text) <= 60 and "\n" not in text else context.text(context.index - 1)
+    text = text if len(text) <= 60 else context.text(context.index - 1)
+    return text.rpartition("\n")[2].lstrip()
 
 
 def needs_in(context: Context) -> AutodiffError | None:
