@@ -163,6 +163,8 @@ CARRIED = [
     "s.v += 1", "s.step(0.1)", "s.step(loss.item())", "s.bump()", "S.k += 1", "s.log.append(m)",
     "s.z = loss.detach()", "s.out = loss",
     "buf.mul_(0.9).add_(w.detach())", "buf += 1", "buf = buf * 0.9 + w.detach()", "buf[0] += 1",
+    "held = torch.ones(3) * 2\nrow = held[i % 3]\nheld.mul_(3)\nema = ema - row",
+    "held = [1.0, 2.0, 3.0]\nm = m * 0.5 + held[i % 3]\nheld[0] = 5.0",
     "buf[i % 3] = m", "ema = 0.9 * ema + 0.1 * w.detach()", "ema = torch.maximum(ema, u.detach())",
     "prev = w.detach().clone()", "prev, ema = ema, prev", "prev = w.detach()", "prev = u.data",
     "prev = buf", "g = None if w.grad is None else w.grad.clone()",

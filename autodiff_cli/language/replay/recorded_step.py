@@ -111,6 +111,7 @@ class Recorder:
         self.numbers: list[Place] = []
         self.fixed: dict[str, Any] = {}
         self.given: list[Tensor] = []
+        self.viewed: list[tuple[Tensor, Node]] = []
         self.growing: list[Growing] = []
         self.changes = changes
         self.texts: list[Later] = []
@@ -264,6 +265,7 @@ class Recorder:
             and not looked_at([*self.arguments, *self.tape.fed.values()])
             and all(same(self.names.get(name), value) for name, value in self.fixed.items())
             and all(self._only_read(tensor) for tensor in self.given)
+            and all(tensor.looked_at is node for tensor, node in self.viewed)
             and all(
                 self._free(slot.get(self.names)) for slot in self.slots if isinstance(slot, Place)
             )
@@ -304,6 +306,7 @@ class Recorder:
             return self._chosen(
                 lambda *given: _read(read, base, make(list(given))), tuple(registers)
             )
+        self.viewed.append((value, value.looked_at))
         array = value_of(value.node)
         return self._chosen(lambda *given: array[make(list(given))], tuple(registers))
 
