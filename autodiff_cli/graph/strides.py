@@ -15,6 +15,7 @@ from .node import Node, Shape
 from .op import CAST, LEAF, OUTPUT, POINTWISE
 
 Strides = tuple[int, ...]
+CHANNELS = "channels stay"  # of ops: where those of images lie side by side, they do in the result
 
 
 @lru_cache(4096)
@@ -40,6 +41,33 @@ def is_row_major(shape: Shape, strides: Strides) -> bool:
                 return 0 in shape
             step *= size
     return True
+
+
+def _channels_last(shape: Shape) -> Strides:
+    """The strides of images (or volumes) whose channels lie side by side."""
+    lead, channels, *sizes = shape
+    first, *others, step = contiguous_strides((lead, *sizes, channels))
+    return (first, step, *others)
+
+
+def _has_channels_last(shape: Shape, strides: Strides) -> bool:
+    """Whether PyTorch takes the channels for the fastest dim (`is_channels_last_strides`)."""
+    if len(shape) not in (4, 5) or not strides[1] or 0 in shape:
+        return False
+    least = 0
+    for dim in (1, *range(len(shape) - 1, 1, -1), 0):
+        if strides[dim] < least or (not dim and least == strides[1]):
+            return False
+        least = strides[dim] * shape[dim]
+    return True
+
+
+def with_channels(strides: Strides, input: Node, *rest: Any) -> Strides:
+    """Row-major order, of images whose channels lie side by side without gaps that of their own."""
+    shape = input.shape
+    if len(shape) in (4, 5) and same_layout(shape, strides, _channels_last(shape)):
+        return strides
+    return contiguous_strides(shape)
 
 
 def same_layout(shape: Shape, a: Strides, b: Strides) -> bool:
@@ -89,6 +117,11 @@ def _deciding(node: Node) -> tuple[Node, ...]:
         return ()
     if "row-major" in op.properties or "columns" in op.properties:
         return ()
+    made_by = node.args[0] if op is OUTPUT else node
+    if CHANNELS in made_by.op.properties:
+        return made_by.inputs if type(made_by.args[0]) is tuple else (made_by.args[0],)
+    if op is CAST or op.strides_rule is not None:
+        return (node.args[0],)
     body = node.body
     if body is not None:
         return (body,) if type(body) is Node else ()
@@ -99,8 +132,6 @@ def _deciding(node: Node) -> tuple[Node, ...]:
         return () if parent.body is None else (parent.body[node.args[1]],)
     if op.kind is POINTWISE or op is LEAF:
         return node.inputs
-    if op is CAST or op.strides_rule is not None:
-        return (node.args[0],)
     return ()
 
 
@@ -108,11 +139,18 @@ def _strides(node: Node) -> Strides:
     shape = node.shape
     deciding = _deciding(node)
     op = node.op
+    made_by = node.args[0] if op is OUTPUT else node
     if not deciding:
-        made_by = node.args[0] if op is OUTPUT else node
         if "columns" in made_by.op.properties and len(shape) == made_by.args[0].ndim:
             return (*contiguous_strides(shape)[:-2], 1, max(shape[-2], 1))
         return contiguous_strides(shape)
+    if CHANNELS in made_by.op.properties:
+        kept = len(shape) in (4, 5) and all(
+            _has_channels_last(x.shape, x.strides) for x in deciding
+        )  # type: ignore[arg-type]  # known
+        return _channels_last(shape) if kept else contiguous_strides(shape)
+    if op.strides_rule is not None:
+        return op.strides_rule(deciding[0].strides, *node.args)
     if op is LEAF or node.body is not None:
         return deciding[0].strides  # type: ignore[return-value]  # computed before
     if op is OUTPUT:
@@ -120,8 +158,6 @@ def _strides(node: Node) -> Strides:
         if parent.op.strides_rule is None:
             return deciding[0].strides  # type: ignore[return-value]  # computed before
         return parent.op.strides_rule(deciding[0].strides, *parent.args, index)
-    if op.strides_rule is not None:
-        return op.strides_rule(deciding[0].strides, *node.args)
     return elementwise_strides(shape, deciding)
 
 

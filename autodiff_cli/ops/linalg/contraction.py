@@ -18,7 +18,7 @@ from ...graph.registry import F
 from ...graph.samples import Bad, S, t
 from ...graph.shapes import broadcast_shapes, count
 from ...graph.state import STATE
-from ...graph.strides import strides_of
+from ...graph.strides import is_contiguous, strides_of
 from ..kernels.matrices import require_numbers, transposed
 from ..kernels.pytorch_product_order import batched_product, vector_product
 from ..kernels.pytorch_product_order import product as single_product
@@ -395,7 +395,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None):
         raise fault("E307 linear-needs-input-weight", input, weight)
     if input.ndim == 2:
         return F.addmm(bias, input, matrix)
-    if input.ndim != 3 and any(getattr(level, "nests", True) for level in STATE.levels):
+    mapped = input.ndim != 3 and any(getattr(level, "nests", True) for level in STATE.levels)
+    if mapped or not is_contiguous(input):
         return F.matmul(input, matrix) + bias
     rows = F.reshape(input, (count(input.shape[:-1]), input.shape[-1]))
     return F.reshape(F.addmm(bias, rows, matrix), (*input.shape[:-1], weight.shape[0]))

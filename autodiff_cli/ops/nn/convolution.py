@@ -15,6 +15,7 @@ from ...errors import fault
 from ...graph.declare import Any, Ints, Size, Tensor, composite, function, opaque
 from ...graph.registry import F
 from ...graph.samples import Bad, S, t
+from ...graph.strides import CHANNELS
 from ..kernels.columns import Canvas, Memory, Steps, blocks, columns_of, positive, rows_of
 from ..kernels.rules import NAMED_SLOPE
 from ..kernels.windows import spread, whole_numbers
@@ -170,7 +171,7 @@ def _with_bias(out, bias):
 
 @composite(
     public=False,
-    properties=NAMED_SLOPE | {"three edges"},
+    properties=NAMED_SLOPE | {"three edges", CHANNELS},
     phrase="the input: g convolved back; the weight: the input correlated with g",
 )
 def convolution(

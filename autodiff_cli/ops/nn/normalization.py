@@ -14,6 +14,7 @@ from ...graph.registry import F
 from ...graph.samples import Bad, S, t
 from ...graph.shapes import count
 from ...graph.state import grad_mode
+from ...graph.strides import with_channels
 from ..kernels.rules import require_constant, require_float, widened
 
 NN = "nn.functional."
@@ -182,7 +183,8 @@ def rms_norm(
     if eps is None:
         eps = float(np.finfo(x.dtype).eps)
     scaled = F.mul(x, F.rsqrt(F.add(F.mean(F.mul(x, x), dims, True), eps)))
-    return F.to(scaled if weight is None else F.mul(scaled, weight), input.dtype)
+    found = F.to(scaled if weight is None else F.mul(scaled, weight), input.dtype)
+    return F.contiguous(found)
 
 
 def _channels(op, input):
@@ -195,6 +197,7 @@ def _channels(op, input):
     name=NN + "group_norm",
     aliases=["group_norm"],
     grad_fn="NativeGroupNormBackward0",
+    strides_rule=with_channels,
     properties=frozenset({"saves its body", "three edges", "as its input"}),
     samples=[S(t(2, 4), 2), S(t(2, 4, 3), 2, t(4), t(4), 0.5)],
     errors=[Bad("E308", t(2, 3), 2), Bad("E308", t(2, 4), 2, t(3))],
@@ -241,6 +244,7 @@ def group_norm(
         ),
     ),
     grad_fn="NativeBatchNormBackward0",
+    strides_rule=with_channels,
     properties=frozenset({"saves its body", "slope has a name", "three edges", "as its input"}),
     samples=[S(t(3, 2), t(2), t(2), None, None, 1e-5)],
     phrase="(g - mean(g) - y * mean(g * y)) / std of each channel, where y is the result",

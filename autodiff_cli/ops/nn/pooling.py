@@ -18,6 +18,7 @@ from ...graph.params import Param
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.shapes import count
+from ...graph.strides import CHANNELS
 from ..kernels.rules import NAMED_SLOPE, require_float
 from ..kernels.windows import lead_shape, pooled_size, spread, tap, taps
 
@@ -192,7 +193,7 @@ def _max_name(input, rules):
     grad_fn=_max_name,
     shape=lambda input, rules: (_pooled_shape(input, rules), input.dtype),
     samples=[S(t(2, 5), (("max", 2, 2, 2, 0, 1),))],
-    properties=NAMED_SLOPE | {"selects", "samplewise"},
+    properties=NAMED_SLOPE | {"selects", "samplewise", CHANNELS},
     saves="result 1",
     kink=lambda input, rules: F.gaps_of_last(input, len(rules)),
     phrase="the largest element of each window gets the upstream gradient",
@@ -372,7 +373,7 @@ def _declare_adaptive(n):
 @composite(
     public=False,
     grad_fn=lambda input, rules: f"AdaptiveAvgPool{len(rules)}DBackward0",
-    properties=NAMED_SLOPE,
+    properties=NAMED_SLOPE | {CHANNELS},
     saves="input",
     phrase="every element of a window gets an equal share of the upstream gradient",
 )
@@ -387,7 +388,7 @@ def adaptive_mean(input: Tensor, rules: Any):
 @composite(
     public=False,
     grad_fn=lambda input, rules, divisor=None: f"AvgPool{len(rules)}DBackward0",
-    properties=NAMED_SLOPE,
+    properties=NAMED_SLOPE | {CHANNELS},
     saves="input",
     phrase="every element of a window gets an equal share of the upstream gradient",
 )

@@ -28,6 +28,7 @@ from ...graph.op import cast, constant
 from ...graph.registry import F
 from ...graph.samples import Bad, S, t
 from ...graph.sizes import check_size
+from ...graph.strides import CHANNELS
 from ..kernels.indices import MOST_WRITTEN
 from ..kernels.rules import require_float
 from ..kernels.windows import resampled, spread_back
@@ -107,7 +108,10 @@ def _upsample_name(input, rules):
 
 
 @composite(
-    public=False, grad_fn=_upsample_name, phrase="each source gets its shares of the interpolation"
+    public=False,
+    grad_fn=_upsample_name,
+    phrase="each source gets its shares of the interpolation",
+    properties=frozenset({CHANNELS}),
 )
 def upsampled(input: Tensor, rules: Any):
     """The last dims interpolated to other sizes."""

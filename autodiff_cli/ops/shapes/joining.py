@@ -18,6 +18,7 @@ from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.shapes import broadcast_shapes
 from ...graph.sizes import check_size
+from ...graph.strides import CHANNELS
 from ..kernels.rules import require_dims, zeros
 
 # -- joining ---------------------------------------------------------------------------------------
@@ -91,6 +92,7 @@ def _common_of_arrays(tensors):
         S([t(2), ints(1)]),
     ],
     errors=[Bad("E302", [t(2, 3), t(2, 2)]), Bad("E304", [t(2), t(2)], 1), Bad("E302", [t(), t()])],
+    properties=frozenset({CHANNELS}),
 )
 def cat(tensors: Tensors, dim: int = 0):
     """Tensors one after the other along a dim."""

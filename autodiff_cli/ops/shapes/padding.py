@@ -10,6 +10,7 @@ from ...graph.node import Node, Shape
 from ...graph.op import constant
 from ...graph.registry import F
 from ...graph.samples import Bad, S, t
+from ...graph.strides import CHANNELS
 from ..kernels.indices import check_number
 from ..kernels.rules import NAMED_SLOPE, zeros
 
@@ -76,6 +77,7 @@ def _padded_text(input, pad, value):
         Bad("E303", t(2), (-3, 1)),
         Bad("E303", t(2), (1, -3)),
     ],
+    properties=frozenset({CHANNELS}),
 )
 def constant_pad_nd(input: Tensor, pad: Shape, value: Scalar = 0):
     """`value` before and after each dim, from the last on; negative numbers cut off."""
@@ -131,7 +133,7 @@ def _continued_name(input, pad, mode):
     shape=_continued_shape,
     public=False,
     grad_fn=_continued_name,
-    properties=NAMED_SLOPE,
+    properties=NAMED_SLOPE | {CHANNELS},
     saves=lambda input, pad, mode: "" if mode == "circular" else "input",
     samples=[S(t(1, 2, 4), (2, 1), mode) for mode in _MODES],
 )
@@ -198,6 +200,7 @@ def _pixels(name: str, input: Node, what: str, value: int) -> None:
     samples=[S(t(4, 2, 3), 2), S(t(2, 9, 1, 1), 3)],
     errors=[Bad("E303", t(3, 2, 2), 2), Bad("E303", t(2, 2), 1)],
     phrase="each gradient goes back to where its element came from",
+    properties=frozenset({CHANNELS}),
 )
 def pixel_shuffle(input: Tensor, upscale_factor: int):
     """Groups of `upscale_factor ** 2` channels as pixels of a larger picture."""
@@ -219,6 +222,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int):
     samples=[S(t(1, 4, 2), 2), S(t(2, 1, 3, 3), 3)],
     errors=[Bad("E303", t(1, 3, 2), 2)],
     phrase="each gradient goes back to where its element came from",
+    properties=frozenset({CHANNELS}),
 )
 def pixel_unshuffle(input: Tensor, downscale_factor: int):
     """Squares of `downscale_factor ** 2` pixels as channels of a smaller picture."""

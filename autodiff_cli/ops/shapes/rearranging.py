@@ -24,7 +24,7 @@ from ...graph.params import node_of, to_int
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.sizes import within
-from ...graph.strides import like_input
+from ...graph.strides import CHANNELS, like_input
 from ..kernels.rules import require_dims
 
 
@@ -100,6 +100,7 @@ def _rolled(x, shifts, dims):
     ),
     samples=[S(t(3), 1), S(t(2, 3), (1, -1), (0, 1)), S(t(2, 3), 2, 1), S(t(2, 3), 1)],
     errors=[Bad("E304", t(2, 3), (1, 2), 0)],
+    properties=frozenset({CHANNELS}),
 )
 def roll(input: Tensor, shifts: Ints, dims: Dims = ()):
     """Elements moved along dims, around the ends; without dims as one long row."""
