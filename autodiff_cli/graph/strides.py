@@ -50,8 +50,9 @@ def _channels_last(shape: Shape) -> Strides:
     return (first, step, *others)
 
 
-def _has_channels_last(shape: Shape, strides: Strides) -> bool:
+def _has_channels_last(node: Node) -> bool:
     """Whether PyTorch takes the channels for the fastest dim (`is_channels_last_strides`)."""
+    shape, strides = node.shape, strides_of(node)
     if len(shape) not in (4, 5) or not strides[1] or 0 in shape:
         return False
     least = 0
@@ -145,9 +146,7 @@ def _strides(node: Node) -> Strides:
             return (*contiguous_strides(shape)[:-2], 1, max(shape[-2], 1))
         return contiguous_strides(shape)
     if CHANNELS in made_by.op.properties:
-        kept = len(shape) in (4, 5) and all(
-            _has_channels_last(x.shape, x.strides) for x in deciding
-        )  # type: ignore[arg-type]  # known
+        kept = len(shape) in (4, 5) and all(map(_has_channels_last, deciding))
         return _channels_last(shape) if kept else contiguous_strides(shape)
     if op.strides_rule is not None:
         return op.strides_rule(deciding[0].strides, *node.args)
