@@ -334,9 +334,9 @@ def _equal(algebra: Algebra, product: Product, names: Products) -> Iterator[Made
         for i, factor in enumerate(product):
             if value == 1 and [factor._replace(power=1.0)] == factors:
                 number, same = algebra.factor(atom.parts[0], gate.at)
-                if factor.power == 1 or (number == 1 and len(same) == 1):
+                if factor.power == int(factor.power):
                     same = [f._replace(power=f.power * factor.power) for f in same]
-                    yield number, [*product[:i], *product[i + 1 :], *same]
+                    yield number**factor.power, [*product[:i], *product[i + 1 :], *same]
 
 
 def _reversed(algebra: Algebra, product: Product, names: Products) -> Iterator[Made]:

@@ -47,6 +47,7 @@ avg_pool2d(X[None],2,2,ceil_mode=True,divisor_override=3) avg_pool2d(X[None,None
 nll_loss(log_softmax(Y,1),B.long(),reduction='none') X[m&~m] X[:1][m[:1]] Y[:,:,:1][B[:,:,None]]
 where(logical_and(X,Y[:,0,:1]),X,X*X) where(logical_and(k,M),X,X*X) where(logical_not(k),X,X*X)
 X*(~k) X*(k|1) X[k[:3],k[:3]]*(k[:3]&1)
+(2*X).amax(1)**3 amax(X*k,0)**2 max(X*X)**3 (X*k).max(1)[0]**-2
 """
 NORMS = "G = tensor([1.5, 2], requires_grad=True)\nc = tensor([0.3, -1], requires_grad=True)\n"
 # Losses whose derivations are shown step by step.
@@ -54,6 +55,7 @@ DERIVED = [
     "prod(X * M)",
     "sum((X * M).prod(1))",
     "sum(batch_norm(Y, None, None, G, c, True)**2)",
+    *(f"sum(amax({u}, 1)**{p})" for u in ("X", "2 * X", "-X", "X * X") for p in (0.5, 2, 3)),
 ]
 MATRIX = "[[0.5, -1.2, 0.3], [1, 0.4, -0.7], [0.2, 1, 1.3]]"
 USES = [
@@ -79,6 +81,20 @@ OF_NAMES = [
     "log(sum(h**2)) + sum(x**2*y)",
     "sum(h)*sum(x)/sum(y)",
     "sum(sqrt(h**2 + 1) * p)",
+]
+
+# Sums that are multiples of each other, along one axis or two, and what powers of both are in.
+MULTIPLES = """
+2*x+2*y|x+y x-y|y-x 3*x-3*y|x-y 2*x+4*y|x+2*y -x-y|x+y R-C|C-R 2*R+2*C|R+C x-R|R-x x+C|2*x+2*C
+x+R|2*x+2*R[0] x+R|x+y x-mean(x)|mean(x)-x sum(x)-sum(y)|sum(y)-sum(x) C+p|2*C+2*p
+"""
+OF_BOTH = [
+    "sum(({0})**3 * ({1}))",
+    "sum(1 / ({0}) + ({1})**2)",
+    "sum(({0})**2 / ({1})**3)",
+    "sum(({0}) / ({1})**2) + sum(exp({1}))",
+    "sum(log(({0})**2) * ({1}))",
+    "sum({1}) * sum(({0})**-2)",
 ]
 
 
@@ -110,6 +126,15 @@ def test_names(at: int, part: str) -> None:
     given = f"x = [0.5, 1.2, 0.7]\ny = [1.5, 0.4, 2]\np = 1.3\nA = {MATRIX}\nh = {part}\n"
     uses = OF_NAMES[at % 7], OF_NAMES[(at + 3) % 7]
     as_recorded(f"h={part}", [line for use in uses for line in lines_of(given, use)])
+
+
+@together(list(enumerate(MULTIPLES.split())))
+def test_multiples(at: int, pair: str) -> None:
+    given = "x = [0.5, 1.2, 0.7]\ny = [1.5, 0.4, 2]\np = 1.3\n"
+    given += "R = [[1.6, -0.2, 2.1]]\nC = [[2.5], [0.9], [-1.1]]\n"
+    uses = [OF_BOTH[(at + k) % 6] for k in (0, 1, 3)]
+    losses = [use.format(*pair.split("|")) for use in uses]
+    as_recorded(pair, [line for loss in losses for line in lines_of(given, loss)])
 
 
 @together(DERIVED)

@@ -618,6 +618,7 @@ def test_torch_gets_what_own_rules_and_hooks_give() -> None:
     """`tests.oracles.exports` runs what is written; here it reads as the program does."""
     code = exported(OWN_RULES, "torch").code
     assert "kept = torch.detach(a * b).requires_grad_()" in code
+    assert "turned = torch.detach(inner_seen.view_as(inner_seen)).requires_grad_()" in code
     assert "(grad_kept,) = torch.autograd.grad(" in code and ".norm()}" in code
     numbers = exported(
         "x = [1, 2]; loss = sum(where(x > 1, 2 * x**2, 0.5) + 0 * x)", "torch", "a.expr"

@@ -23,7 +23,7 @@ from autodiff_cli.session import run
 from autodiff_cli.source import Source
 from autodiff_cli.symbolic import algebra, shorter
 from autodiff_cli.symbolic.reading import READERS
-from autodiff_cli.symbolic.writing.expression import Infix, Name, expression_of, text
+from autodiff_cli.symbolic.writing.expression import Infix, Name, exact, expression_of, text
 from autodiff_cli.symbolic.writing.forms import Form, infix, times, with_number
 from autodiff_cli.symbolic.writing.forms import constant as constant_of
 from tests.database import called, load
@@ -148,6 +148,21 @@ def test_numbers_as_they_are_written(request: pytest.FixtureRequest) -> None:
         for form in shown:
             value = eval(text(form.shown), {"x": 1.0, "sqrt": math.sqrt, "pi": math.pi})
             assert math.isclose(value, number, rel_tol=2e-14)
+    compare(request, ["\n".join(rows)], len(rows))
+
+
+def test_what_numbers_of_single_precision_stand_for(request: pytest.FixtureRequest) -> None:
+    ratios = [n / d for n in (1, 2, 3, 7, 50, 333) for d in (*range(1, 20), *range(97, 104))]
+    rows = []
+    for number in dict.fromkeys([*NUMBERS, *ratios, *map(math.sqrt, ratios)]):
+        given = float(str(np.float32(number)))
+        found = exact(given)
+        assert math.isclose(found, given, rel_tol=2e-7) and -exact(-given) == found
+        assert exact(given, narrow=False) == given
+        rows.append(f"{given!r}  {found!r}")
+    decimals = [round(n / 3, digits) for n in (1, 2, 7) for digits in range(4, 15)]
+    near = [round((1 + k * 5e-8) / 3, 8) for k in range(-8, 9)]
+    rows += [f"{number!r}  {exact(number)!r}" for number in (*decimals, *near)]
     compare(request, ["\n".join(rows)], len(rows))
 
 

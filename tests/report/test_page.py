@@ -335,6 +335,20 @@ def test_failed_checks_are_shown() -> None:
     assert "error[E601]" in page.one("section", _class="messages").text
 
 
+@pytest.mark.parametrize(
+    ("words", "there"), [((), True), (("-D", "x=3"), False), (("-e", "loss = loss * 2"), False)]
+)
+def test_a_snapshot_is_of_the_file_as_it_is(
+    words: tuple[str, ...], there: bool, tmp_path: Path
+) -> None:
+    program = tmp_path / "a.expr"
+    program.write_text("x = [1.0, 2.0]\nloss = sum(x ** 2)\n")
+    assert said("check", str(program), "--snapshot")[0] == 0
+    code, text, _ = said("report", str(program), *words, "-o", "-")
+    items = [row.text for row in parsed(text).one("section", _class="checks").all("tr")]
+    assert (code, any("snapshot" in item for item in items)) == (0, there) and items
+
+
 def test_several_programs_and_a_file_that_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "demo.expr").write_text(DEMO)
     names = [str(tmp_path / name) for name in ("demo.expr", "none.expr", "demo.expr")]

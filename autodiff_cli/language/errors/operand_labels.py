@@ -422,7 +422,7 @@ def _explain_product(
     )
     if not (a and b) or not left or not right:
         return
-    if len(right) > 2 and b.endswith(".T") and left[-1] == right[0]:
+    if b.endswith(".T") and left[-1] == right[0]:
         error.amend(helps=(f"`.T` turns all dims of a batch: write `{b[:-1]}mT` for `{b}`",))
         return
     a = a if isinstance(tree.left, syntax.Name) else f"({a})"

@@ -48,7 +48,7 @@ def written(number: np.generic) -> Any:
 def exact(value: float, narrow: bool = True) -> float:
     """The number that one stands for, of single precision where it is `narrow`: a short decimal, a
     fraction or the root of one."""
-    if not narrow or not 8 < len(repr(value)) < 13 or abs(value) > 16:
+    if not narrow or not 8 < len(repr(abs(value))) < 13 or abs(value) > 16:
         return value
     for power, most in ((2, 16), (1, 100)):
         near = Fraction(value**power).limit_denominator(most)
