@@ -87,6 +87,7 @@ OF_NAMES = [
 MULTIPLES = """
 2*x+2*y|x+y x-y|y-x 3*x-3*y|x-y 2*x+4*y|x+2*y -x-y|x+y R-C|C-R 2*R+2*C|R+C x-R|R-x x+C|2*x+2*C
 x+R|2*x+2*R[0] x+R|x+y x-mean(x)|mean(x)-x sum(x)-sum(y)|sum(y)-sum(x) C+p|2*C+2*p
+x[None]-R|x-R[0] R-x|x-R[0] R-mean(R)|x-mean(x) (R+x)[0]|R[0]-x (R-mean(R))[0]|R-mean(R)
 """
 OF_BOTH = [
     "sum(({0})**3 * ({1}))",
