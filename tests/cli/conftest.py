@@ -133,6 +133,7 @@ def cli(
     ) -> Result:
         for kept in (Style.parse, Style._add):  # with the codes of the terminal they were shown on
             kept.cache_clear()
+        variables.setdefault("XDG_CACHE_HOME", f"{tmp_path}-cache")  # no other test's failures
         given = None if stdin is None else Stream(stdin, stdin_tty)
         out, err = Stream(tty=tty, encoding=encoding), Stream(tty=tty, encoding=encoding)
         code = main(list(argv), Environment(given, out, err, variables))

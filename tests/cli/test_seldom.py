@@ -20,6 +20,7 @@ from autodiff_cli.checks.model import FileResult, Item
 from autodiff_cli.cli import changes, dispatch
 from autodiff_cli.cli.commands import check, run
 from autodiff_cli.cli.commands.ops import example_of
+from autodiff_cli.cli.failures import last_failures, remember
 from autodiff_cli.cli.fixing import Edit, _further, proposed
 from autodiff_cli.cli.group import run_group
 from autodiff_cli.cli.light_scipy import Light
@@ -348,3 +349,15 @@ def test_answers_of_a_review(answer: str) -> None:
     assert asked.quit == (answer[:1] in tuple("q") or not answer)
     if asked.accept_all or asked.quit:
         assert asked._accepted("p") == asked.accept_all and "p? " in err.getvalue()
+
+
+def test_failures_of_a_folder_of_the_same_key_are_not_those_of_this_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    cache = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    remember(cache, set(), ["a.expr::x"])
+    assert last_failures(cache) == ["a.expr::x"]
+    (kept,) = (tmp_path / "cache" / "autodiff").iterdir()
+    kept.write_text(kept.read_text().replace(str(tmp_path), "elsewhere"))
+    assert last_failures(cache) == []
