@@ -3,7 +3,7 @@
 Arrays here are laid out as NumPy likes; PyTorch's layout decides only what a program can see:
 whether `view` is allowed, whether `reshape` and `contiguous` copy, and what `stride()` says. It
 follows from the graph: views rearrange strides by their op's rule, pointwise ops keep the order
-of their operands, everything else is contiguous.
+of their operands, ops of images the channels that lie side by side; everything else is contiguous.
 """
 
 from __future__ import annotations
@@ -61,6 +61,12 @@ def _has_channels_last(node: Node) -> bool:
             return False
         least = strides[dim] * shape[dim]
     return True
+
+
+def kept_channels(shape: Shape, images: tuple[Node, ...]) -> Strides:
+    """Of a result with the channels of these images."""
+    kept = len(shape) in (4, 5) and all(map(_has_channels_last, images))
+    return _channels_last(shape) if kept else contiguous_strides(shape)
 
 
 def with_channels(strides: Strides, input: Node, *rest: Any) -> Strides:
@@ -146,8 +152,7 @@ def _strides(node: Node) -> Strides:
             return (*contiguous_strides(shape)[:-2], 1, max(shape[-2], 1))
         return contiguous_strides(shape)
     if CHANNELS in made_by.op.properties:
-        kept = len(shape) in (4, 5) and all(map(_has_channels_last, deciding))
-        return _channels_last(shape) if kept else contiguous_strides(shape)
+        return kept_channels(shape, deciding)
     if op.strides_rule is not None:
         return op.strides_rule(deciding[0].strides, *node.args)
     if op is LEAF or node.body is not None:

@@ -10,7 +10,7 @@ from ...graph.node import Node, Shape
 from ...graph.op import constant
 from ...graph.registry import F
 from ...graph.samples import Bad, S, t
-from ...graph.strides import CHANNELS
+from ...graph.strides import CHANNELS, Strides, contiguous_strides, kept_channels
 from ..kernels.indices import check_number
 from ..kernels.rules import NAMED_SLOPE, zeros
 
@@ -117,6 +117,12 @@ def _continued_shape(input, pad, mode):
     return _padded_sizes(input.shape, pad), input.dtype
 
 
+def _continued_strides(strides: Strides, input: Node, pad: Shape, mode: str) -> Strides:
+    """What goes around is written into new memory."""
+    shape = _padded_sizes(input.shape, pad)
+    return contiguous_strides(shape) if mode == "circular" else kept_channels(shape, (input,))
+
+
 def _continued(x, pad, mode):
     for dim, before, after in _sides(x.ndim, pad):
         x = np.take(x, _source_places(mode, x.shape[dim], before, after), dim)
@@ -133,7 +139,8 @@ def _continued_name(input, pad, mode):
     shape=_continued_shape,
     public=False,
     grad_fn=_continued_name,
-    properties=NAMED_SLOPE | {CHANNELS},
+    strides_rule=_continued_strides,
+    properties=NAMED_SLOPE,
     saves=lambda input, pad, mode: "" if mode == "circular" else "input",
     samples=[S(t(1, 2, 4), (2, 1), mode) for mode in _MODES],
 )
