@@ -75,6 +75,7 @@ class Op(Declared):
                     raise params.given_twice(name)
                 bound[at] = value
         first: Node | None = None
+        out_of_range: AutodiffError | None = None
         for i, param in enumerate(self.params):
             value = bound[i]
             if type(value) is Node and param.tensorial:
@@ -86,9 +87,15 @@ class Op(Declared):
                 value = () if i < n or not kwargs.keys().isdisjoint(("dim", "axis")) else None
             if value is REQUIRED:
                 raise params.missing([param.name])
-            bound[i] = value = param.convert(value, first)
+            try:
+                bound[i] = value = param.convert(value, first)
+            except AutodiffError as error:  # of what fits; arguments that do not come before
+                out_of_range = out_of_range or error
+                continue
             if first is None and param.tensorial and value is not None:
                 first = (value[0] if value else None) if type(value) is tuple else value
+        if out_of_range is not None:
+            raise out_of_range
         self._note(given, kwargs, bound)
         return bound
 

@@ -35,7 +35,6 @@ from ..values.dialect import kind_of, private
 from ..values.factories import legacy_dtype, legacy_tensor, make_tensor
 from ..values.functions import call_value
 from ..values.operations import flag, tensors_of, truth
-from ..values.plain_operands import refuse_plain
 from ..values.providers import from_above
 from ..values.tensor_memory import StorageView, as_given, as_strided, look_at, resize
 from ..values.value_attributes import (
@@ -60,7 +59,7 @@ from ..values.values import (
     UserFunction,
     is_callable,
 )
-from .names import NO_DTYPES, member
+from .names import NO_DTYPES, changed, member
 
 
 def get_attribute(value: Any, name: str) -> Any:
@@ -262,14 +261,6 @@ ATTRIBUTES: dict[str, Getter] = {
 OP_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "real"})
 
 
-def _in_place(
-    tensor: Tensor, ops: list[Op], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Tensor:
-    if STATE.python:
-        refuse_plain(ops, name, (tensor, *args), kwargs, 1)
-    return calls.in_place(tensor, ops, name, args, kwargs)
-
-
 def _tensor_attribute(tensor: Tensor, name: str) -> Any:
     if type(tensor) is Array:
         from ..values.arrays import attribute
@@ -298,7 +289,7 @@ def _tensor_attribute(tensor: Tensor, name: str) -> Any:
         ops = _writing(name)
         if ops:
             return Builtin(
-                name, lambda *args, **kwargs: _in_place(tensor, ops, name, args, kwargs), tensor
+                name, lambda *args, **kwargs: changed(tensor, ops, name, args, kwargs), tensor
             )
     else:
         return special_name(tensor, name)

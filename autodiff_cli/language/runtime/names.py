@@ -12,11 +12,13 @@ from typing import Any
 from ...autograd import calls
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, fail, fault
+from ...graph.op import Op
 from ...graph.registry import overloads
 from ...graph.state import STATE
 from ...ops import public_names
 from ...suggest import did_you_mean, suggest, synonym
 from ..values.dialect import kind_of, private
+from ..values.plain_operands import refuse_plain
 from ..values.providers import STUBS, from_above, paths_below, provided
 from ..values.values import Builtin, Namespace, OpFunction
 from .namespaces import MODULES, NAMESPACES, PREDEFINED, UNUSED
@@ -146,7 +148,16 @@ def _in_place(path: str, name: str) -> Builtin | None:
     ops = overloads(path)
     if not ops or (path.startswith("nn.functional.") and "inplace" not in ops[0].index):
         return None
-    return of_a_tensor(name, lambda x, *args, **kwargs: calls.in_place(x, ops, name, args, kwargs))
+    return of_a_tensor(name, lambda x, *args, **kwargs: changed(x, ops, name, args, kwargs))
+
+
+def changed(
+    tensor: Tensor, ops: list[Op], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Tensor:
+    """A tensor that the first fitting of `ops` has written its result into."""
+    if STATE.python:
+        refuse_plain(ops, name, (tensor, *args), kwargs, 1)
+    return calls.in_place(tensor, ops, name, args, kwargs)
 
 
 def of_a_tensor(name: str, method: Callable[..., Any]) -> Builtin:

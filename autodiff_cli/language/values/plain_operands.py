@@ -16,6 +16,7 @@ _NUMBERS = frozenset({bool, int, float})
 _TENSORS = frozenset({"Tensor", "Mask"})
 
 _LISTS = frozenset({"Tensors", "TensorList"})
+_SINGLE = frozenset({"Scalar", "StaticDim"})
 _WHOLE = frozenset({"int", "Ints", "Size", "Dim", "Dims", "DimList", "NewDim", "StaticDim"})
 _POLYNOMIALS = """
     chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w
@@ -64,7 +65,8 @@ def refuse_plain(ops: list[Op], name: str, args: Any, kwargs: dict[str, Any], fi
             failure.position = at
             raise failure
         if type(value) is not Tensor and not any(_takes(op, at, value, args) for op in ops):
-            refused = [param for op in ops if (param := _param(op, at, args)) is not None]
+            params = [param for op in ops if (param := _param(op, at, args)) is not None]
+            refused = [param for param in params if param.annotation != "Scalar"]
             if refused:
                 failure = _refusal(name, refused[-1], value)
                 failure.position = at
@@ -118,6 +120,8 @@ def _refused(op: Op, param: Param, value: Any) -> bool:
         return any(type(v) in _NUMBERS or type(v) is list for v in values)
     if annotation == "bool":
         return kind is int
+    if (kind is list or kind is tuple) and annotation in _SINGLE:
+        return True
     if kind is bool or ((kind is list or kind is tuple) and value and type(value[0]) is bool):
         return annotation in _WHOLE or annotation == "Dtype"
     return op.name in _DIMS and kind is float
