@@ -472,6 +472,7 @@ def test_many_parameters_are_summed_up(cli, width: int):
         ),
         (HELD + "layers['w'].grad = None", "cleared after backward()"),
         (HELD + "model[0].bias.requires_grad_(False); model.zero_grad()", "requires_grad=False"),
+        ("x = [1, 2]; y = x * 2; b = y * y", "b is not a single number, its shape is (2,)"),
     ],
 )
 def test_why_there_is_no_gradient(cli, text: str, words: str):

@@ -13,6 +13,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from autodiff_cli.cli import watch
 from autodiff_cli.cli.watch import stamps_of
 
 
@@ -234,3 +235,13 @@ def test_whatever_becomes_of_the_file(place: Path, project: Path, monkeypatch: p
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 130
+
+
+def test_it_waits_between_looks(monkeypatch: pytest.MonkeyPatch):
+    """Also until a file that is being written has come to rest."""
+    looks = [{"a": 1}, {"a": 1}, {"a": 2}, {"a": 3}, {"a": 3}]
+    seen: list[str] = []
+    monkeypatch.setattr(watch, "stamps_of", lambda before: seen.append("look") or looks.pop(0))
+    monkeypatch.setattr(watch.time, "sleep", lambda seconds: seen.append("wait"))
+    watch._changed({"a": 1})
+    assert seen == "look wait look wait look wait look wait look".split() and not looks

@@ -47,7 +47,7 @@ avg_pool2d(X[None],2,2,ceil_mode=True,divisor_override=3) avg_pool2d(X[None,None
 nll_loss(log_softmax(Y,1),B.long(),reduction='none') X[m&~m] X[:1][m[:1]] Y[:,:,:1][B[:,:,None]]
 where(logical_and(X,Y[:,0,:1]),X,X*X) where(logical_and(k,M),X,X*X) where(logical_not(k),X,X*X)
 X*(~k) X*(k|1) X[k[:3],k[:3]]*(k[:3]&1)
-(2*X).amax(1)**3 amax(X*k,0)**2 max(X*X)**3 (X*k).max(1)[0]**-2
+(2*X).amax(1)**3 amax(X*k,0)**2 max(X*X)**3 (X*k).max(1)[0]**-2 cumsum(X[:,k>0],1)
 """
 NORMS = "G = tensor([1.5, 2], requires_grad=True)\nc = tensor([0.3, -1], requires_grad=True)\n"
 # Losses whose derivations are shown step by step.

@@ -172,7 +172,7 @@ def _lstsq(a, b, rcond, driver):
     U, values, Vh = F.linalg_svd.kernel(a, False)
     bound = np.finfo(a.dtype).eps * max(m, n) if rcond is None or driver == "gels" else rcond
     keep = values > bound * values.max(-1, initial=0)[..., None]
-    inverse = np.divide(1, values, where=keep, out=np.zeros_like(values))
+    inverse = keep / np.where(keep, values, values.dtype.type(1))
     found = np.swapaxes(Vh, -1, -2) @ (inverse[..., None] * (np.swapaxes(U, -1, -2) @ b))
     ranks = np.zeros(0, np.int64) if driver == "gels" else keep.sum(-1).reshape(batch)
     none = np.zeros(0, a.dtype)
