@@ -244,4 +244,4 @@ def test_it_waits_between_looks(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(watch, "stamps_of", lambda before: seen.append("look") or looks.pop(0))
     monkeypatch.setattr(watch.time, "sleep", lambda seconds: seen.append("wait"))
     watch._changed({"a": 1})
-    assert seen == "look wait look wait look wait look wait look".split() and not looks
+    assert " ".join(seen) == "look wait look wait look wait look wait look" and not looks
