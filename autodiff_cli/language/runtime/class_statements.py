@@ -117,7 +117,8 @@ def _check_body(tree: syntax.ClassDef) -> None:
 
 
 class Super:
-    """`super()` inside a method: the classes after `cls` in the order of the value's class."""
+    """`super()` inside a method: the classes after `cls` in the order of the value's class. Of one
+    argument it is of no value, and its `__init__` is its own, which does nothing."""
 
     __slots__ = ("cls", "instance")
 
@@ -127,6 +128,10 @@ class Super:
 
     def get_attribute(self, name: str) -> Any:
         instance = self.instance
+        if instance is None and name == "__init__":
+            return Builtin(name, lambda: None)
+        if instance is None:
+            raise fault("E207 super-of-no-object", self.cls, name=name)
         of_class = isinstance(instance, UserClass)
         line = instance.line if of_class else instance.cls.line
         for cls in line[line.index(self.cls) + 1 :]:
@@ -143,7 +148,8 @@ class Super:
         raise fail("E207", "attributes of super() cannot be set", help="set them in `self`")
 
     def describe(self) -> str:
-        return f"<super: <class '{self.cls.name}'>, <{self.cls.name} object>>"
+        of = "NULL" if self.instance is None else f"<{self.cls.name} object>"
+        return f"<super: <class '{self.cls.name}'>, {of}>"
 
 
 def no_options(name: str, options: dict[str, Any], span: Any = None) -> None:
@@ -166,8 +172,6 @@ def make_super(scope: Scope, args: list[Any]) -> Super:
     fits = isinstance(cls, UserClass) and (
         isinstance(instance, cls) or (isinstance(instance, UserClass) and cls in instance.line)
     )
-    if fits and len(args) == 1:
-        raise fault("E208 super-of-no-object", cls=cls)
     if not fits:
         raise fault("E208 super-works-inside-methods")
-    return Super(cls, instance)
+    return Super(cls, None if len(args) == 1 else instance)

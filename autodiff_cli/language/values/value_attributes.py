@@ -345,10 +345,14 @@ def _results_attribute(value: Any, name: str) -> Any:
 
 calls.Results.get_attribute = _results_attribute  # type: ignore[attr-defined]  # programs read fields by name
 
-_FLOATS: dict[str, Getter] = {**_plain("is_integer"), **_methods(item=float), "real": lambda v: v}
+_FLOATS: dict[str, Getter] = {
+    **_plain("is_integer as_integer_ratio hex conjugate"),
+    **_methods(item=float),
+    "real": lambda v: v,
+}
 
 _INTS: dict[str, Getter] = {
-    **_plain("bit_length bit_count"),
+    **_plain("bit_length bit_count as_integer_ratio conjugate"),
     "real": lambda v: v,
     "imag": lambda v: 0,
     "numerator": lambda v: v,
