@@ -439,8 +439,9 @@ def test_unknown_parameters_are_refused(cli, tmp_path: Path):
 
 MANY_WEIGHTS = """import torch
 ws = [torch.ones(2, 2, requires_grad=True) for _ in range(200)]
+vs = [torch.ones(3, requires_grad=True) for _ in range(2)]
 for step in range(3):
-    loss = sum((w * k).sum() for k, w in enumerate(ws[:100]))
+    loss = sum((w * k).sum() for k, w in enumerate(ws[:100])) + sum(v.sum() for v in vs)
     loss.backward()
 """
 

@@ -25,7 +25,7 @@ from autodiff_cli.cli.main import main
 from autodiff_cli.cli.streams import Environment
 from autodiff_cli.engine.rows.cluster import Cluster, connected
 from autodiff_cli.engine.rows.job import measure
-from autodiff_cli.engine.rows.sources import Columns, DaskSource, FileSource, Picked, source_of
+from autodiff_cli.engine.rows.sources import Columns, DaskSource, FileSource, Picked, npy, source_of
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.session import Options, Report
 from autodiff_cli.source import Source
@@ -305,6 +305,7 @@ def test_which_axis_is_cut(tmp_path: Path) -> None:
         (True, 100): (0, 8),
     }
     large = np.lib.format.open_memmap(tmp_path / "y.npy", "w+", shape=(24, 400_000))
+    assert not npy(str(tmp_path / "y.npy")).flags.writeable
     source = source_of(str(tmp_path / "y.npy"))
     cluster = Cluster(None, 16 << 10)
     first = source_of(made)

@@ -79,3 +79,10 @@ def test_what_is_said_of_a_program_has_memory_of_its_own(
     with suppress(ad.AutodiffError):
         ad.run(text, max_memory=64 << 20)
     assert allowed == [64 << 20, (64 << 20) + RELIEF]
+
+
+def test_which_window_reads_what_is_bounded_too() -> None:
+    text = "y = avg_pool1d(ones(1, 1, 8000), 4000, 1)"
+    with pytest.raises(ad.AutodiffError, match=r"of shape \(4001, 4000\) would need 122") as caught:
+        ad.run(text, max_memory=32 << 20)
+    assert caught.value.code == "E505"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 
 import pytest
@@ -137,3 +138,21 @@ def test_a_million_numbers_take_little_longer_than_json() -> None:
 def test_failing_lists_are_read_once_not_once_a_bracket() -> None:
     rows = "[" * 150 + "1, " * 10_000 + "x" + "]" * 150
     assert takes_at_most(5, lambda: parse(Source(f"x = {rows}\n")))
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        r"a\n\x41\u00e9\\\"",
+        r"\N{BULLET}b",
+        r"é\t",
+        r"\101\
+",
+    ],
+)
+def test_long_texts_are_what_short_ones_are(part: str) -> None:
+    for times in (1, 20_000 // len(part)):
+        literal = f'"{part * times}"'
+        statement = parse(Source(f"x = {literal}\n")).body[0]
+        assert isinstance(statement, s.Assign) and isinstance(statement.value, s.Constant)
+        assert statement.value.value == ast.literal_eval(literal)

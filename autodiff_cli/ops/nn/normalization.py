@@ -282,6 +282,8 @@ def _blend(old, new, momentum):
 
 def _update(input, running_mean, running_var, momentum, fold=lambda x: x):
     """Move running statistics towards those of the batch; `fold` averages them over instances."""
+    if (running_mean is None) != (running_var is None):
+        raise fault("E205 one-running-statistic-alone")
     dims = (0, *range(2, input.ndim))
     x = F.detach(input)
     for running, moment in ((running_mean, F.mean), (running_var, F.var)):
