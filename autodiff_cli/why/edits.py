@@ -44,15 +44,10 @@ class Text:
         """The expression or statement with the extent of a span; else the smallest around it."""
         if span is None:
             return None
-        best: s.Node | None = None
-        for node in self.nodes:
-            place = node.span
-            if place.start <= span.start and span.end <= place.end:
-                smaller = best is None or (
-                    place.end - place.start <= best.span.end - best.span.start
-                )
-                if smaller:
-                    best = node
+        best = None
+        for node in self.nodes:  # what is inside comes after what it is inside of
+            if node.span.start <= span.start and span.end <= node.span.end:
+                best = node
         return best
 
     def around(self, node: s.Node | None, *kinds: type[s.Node]) -> Iterator[Any]:

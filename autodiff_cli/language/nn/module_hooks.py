@@ -34,7 +34,6 @@ class Watched:
         self.before = list(hooks.reverse_before.values())
         self.after = list(hooks.reverse.values())
         self.inputs: list[Any] = []
-        self.wanted = False  # whether any of them requires grad
         self.outputs: list[Any] = []
         self.given: tuple[Any, ...] | None = None  # gradients of the outputs that a pass brought
 
@@ -42,7 +41,7 @@ class Watched:
         """The arguments as the module sees them."""
         self.inputs = args
         passed = _passed(args, self._entered)
-        self.wanted = passed is not args
+        self.wanted = passed is not args  # whether any of them requires grad
         return passed
 
     def leaving(self, result: Any) -> Any:
