@@ -267,8 +267,6 @@ def _as_signed(op: Op, args: tuple[Any, ...]) -> Call:
             given.append(value)
     path = path_of(op)
     assert path is not None
-    if path.startswith(METHOD) and not (given and type(given[0]) is Node):
-        path = path.removeprefix(METHOD)
     return Call(path, tuple(given), named)
 
 

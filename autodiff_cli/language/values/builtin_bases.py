@@ -61,8 +61,9 @@ def extended(kind: TypeName) -> UserClass | None:
     if kind.name == "object":
         return GENERIC
     make = _LAYOUTS.get(kind.name)
-    if make is None or kind.make is None:
+    if make is None:
         return None
+    assert kind.make is not None
     found = _EXTENDED.get(kind.name)
     if found is None:
         make.make = staticmethod(kind.make)
