@@ -198,7 +198,9 @@ TRIED = {
         "(img)", "(img.reshape(1, -1))", "img.reshape(1, -1)",
     ),
     "import torch\nclass Net(torch.nn.Module):\n    def __init__(self):\n"
-    "        super(Net).__init__()\nNet()\n": ("super(Net)", "super()"),
+    "        super(Net).__init__()\n        self.fc = torch.nn.Linear(2, 1)\nNet()\n": (
+        "super(Net)", "super()",
+    ),
     "x = [1, 2]\nloss = x.__class__\n": ("x.__class__", "x.sum()"),
     f"{NET}        y = self.fc(x)\nnet = Net()\nloss = net(torch.ones(1, 2)).sum()\n": (
         "y = self.fc(x)", "return self.fc(x)", "write `return self.fc(x)` for `y = self.fc(x)`",
