@@ -6,7 +6,6 @@ says `# check: strict`, also at a cut.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -243,8 +242,8 @@ def undecided(leaf: Node, name: str, result: LeafResult) -> Diagnostic:
         label, span = _leaf_label(leaf), leaf.span
         message = f"the gradient of `{name}` is too noisy to be checked in {count} {what}"
         rows, help = table(result.rows), "scale the values so that the loss is near 1"
-        verdicts = [row.verdict for row in result.rows]
-        if not all(math.isfinite(v.claimed + v.measured) for v in verdicts):
+        pairs = [(row.verdict.claimed, row.verdict.measured) for row in result.rows]
+        if not np.isfinite(pairs).all():
             message = (
                 f"the gradient of `{name}` is not finite in {count} {what}: nothing to compare"
             )

@@ -121,11 +121,9 @@ class Rules:
         return found
 
     def with_names(self, shown: Expression) -> Expression:
-        """With names for what has one, but for what changes."""
+        """With names for what has one."""
 
         def change(meaning: str, name: str, part: Any) -> Any:
-            if isinstance(part, Call) and part.function == "d":
-                return part
             return Name(name) if not isinstance(part, Name) and text(part) == meaning else None
 
         for pair in self.written:

@@ -81,7 +81,6 @@ class NoFormula(Exception):
     """A graph that is no formula: too long, or `node` has none that a program could say."""
 
     def __init__(self, node: Node | None = None):
-        super().__init__()
         self.node = node
 
 

@@ -161,8 +161,7 @@ def _logsumexp(text: Text, total: s.Node, summed: s.Node, powers: s.Node) -> str
         rest = text.text[total.func.span.end : total.span.end - 1].lstrip().removeprefix("(")
         rest = f", {rest}" if rest.strip() else ""
     if not rest.strip(" ,"):
-        inner = text.plain(value) if isinstance(value, s.Name) else f"({text.plain(value)})"
-        return f"torch.logsumexp({inner}.flatten(), dim=0)"
+        return f"torch.logsumexp({s.operand(value)}.flatten(), dim=0)"
     return f"torch.logsumexp({text.plain(value)}{rest})"
 
 
@@ -191,11 +190,20 @@ def _quotient(text: Text, node: s.BinOp) -> str | None:
         if callee(powers) == "exp" and text.plain(operand_of(powers) or powers) == text.plain(
             value
         ):
-            dim = re.search(r"(?:dim|axis)\s*=\s*(-?\d+)", text.plain(below))
-            first = re.search(r"sum\(\s*(-?\d+)", text.plain(below))
-            which = dim[1] if dim else first[1] if first else "0"
-            return f"torch.softmax({text.plain(value)}, dim={which})"
+            return _softmax(text, below, summed, value)
     return None
+
+
+def _softmax(text: Text, total: s.Call, summed: s.Node, value: s.Node) -> str:
+    """Along the dim of a sum; of a sum of all elements, of all of them."""
+    method = isinstance(total.func, s.Attribute) and total.func.value is summed
+    named = [k.value for k in total.keywords if k.name in ("dim", "axis")]
+    dims = [text.plain(dim) for dim in (*total.args[not method :], *named)]
+    if not dims and text.python and isinstance(total.func, s.Name):
+        dims = ["0"]  # Python's own
+    if dims:
+        return f"torch.softmax({text.plain(value)}, dim={dims[0]})"
+    return f"torch.softmax({s.operand(value)}.flatten(), dim=0).view_as({text.plain(value)})"
 
 
 # -- where ----------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from tests.said import compare as recorded
 BASE = (
     "import torch\nx = torch.tensor([1.0, -2.0], dtype=torch.float64, requires_grad=True)\n"
     "A = torch.arange(6.0).reshape(2, 3)\nn, r, flag = 3, 0.5, True\nk = torch.tensor([1, 2])\n"
+    "q = torch.tensor([float('nan'), 0.5])\n"
     "big = torch.linspace(0, 1, 1001, requires_grad=True); edge = torch.ones(1000)\n"
     "y = (x * 2).exp()\nloss = (y * y).sum() + (big * big + big).sum() + torch.cat([x, x]).sum()\n"
     "loss.backward()\n"
@@ -74,7 +75,8 @@ def test_what_differs(form: Callable[[Report], str], request: pytest.FixtureRequ
         new = read("q.snap", write(other, form).encode())
         for snapshot, now in ((old, other), (new, reports["nothing"])):
             said = [
-                f"{d.code} {d.span and d.span.line} {d.message}" for d in compare(snapshot, now)
+                f"{d.code} {d.span and d.span.line} {d.message} ({', '.join(d.helps)})"
+                for d in compare(snapshot, now)
             ]
             found.append("\n  ".join([name, *said]))
     recorded(request, found)

@@ -48,6 +48,8 @@ nll_loss(log_softmax(Y,1),B.long(),reduction='none') X[m&~m] X[:1][m[:1]] Y[:,:,
 where(logical_and(X,Y[:,0,:1]),X,X*X) where(logical_and(k,M),X,X*X) where(logical_not(k),X,X*X)
 X*(~k) X*(k|1) X[k[:3],k[:3]]*(k[:3]&1)
 (2*X).amax(1)**3 amax(X*k,0)**2 max(X*X)**3 (X*k).max(1)[0]**-2 cumsum(X[:,k>0],1)
+X.unfold(1,2,1).sum(2) X.unfold(1,2,2).mean(2) X[0].unfold(0,3,1).sum(1) X.unfold(0,2,1).sum(2)
+roll(X,1) roll(X[:1],1) roll(X[0],1) flip(X[:,:1],[1])
 """
 NORMS = "G = tensor([1.5, 2], requires_grad=True)\nc = tensor([0.3, -1], requires_grad=True)\n"
 # Losses whose derivations are shown step by step.
@@ -56,6 +58,9 @@ DERIVED = [
     "sum((X * M).prod(1))",
     "sum(batch_norm(Y, None, None, G, c, True)**2)",
     *(f"sum(amax({u}, 1)**{p})" for u in ("X", "2 * X", "-X", "X * X") for p in (0.5, 2, 3)),
+    "sum(sin(X * t[0])) * exp(sum(X * t[0]))",
+    "sum(sin(X * t[:4]) * exp(X * t[:4]))",
+    "log(sum(exp(X - X.mean()))) * sum((X - X.mean())**2)",
 ]
 MATRIX = "[[0.5, -1.2, 0.3], [1, 0.4, -0.7], [0.2, 1, 1.3]]"
 USES = [

@@ -66,6 +66,12 @@ PROGRAMS = {
     "F.binary_cross_entropy(s, t) + F.binary_cross_entropy(x.sigmoid(), t)\n"
     "g = torch.log(e / torch.sum(e, 1)) + torch.log(torch.exp(t) / torch.exp(x).sum())\n"
     "loss = (a + b + c + d + g).sum() + f + F.binary_cross_entropy(t, t) + 2 / (1 + torch.exp(x))",
+    "quotients": TORCH + "x = torch.randn(2, 3, requires_grad=True); e = torch.exp(x)\n"
+    "a = x.sin() / x.exp().sum() + e / x.sum() + e / e.prod(1, keepdim=True) + e / e\n"
+    "b = e / (2 * x).exp().sum(1) + e / torch.sum(x.exp()) + e / sum(e) + e / e.exp().sum(0)\n"
+    "c = x / e.sum(1) + torch.exp(x) / torch.sum(torch.exp(x), dim=1) + x.exp() / x.exp().sum()\n"
+    "d = 1 / (2 + torch.exp(-x)) + 2 / (1 + e) + 1 / (1 - e) + 1 / (1 + x.sin()) + 1 / (1 * e)\n"
+    "loss = (a / b - c / d).sum() + torch.log(a / e.sum()).sum()",
     "native": "x = [0, 2, 4]; k = const([1, 2]); i = tensor([1, 2])\nA = stop_gradient(x)\n"
     "y = relu(x - 9) + log(x) + sqrt(x) + x.detach() + round(x) + 1 / x\n"
     "with no_grad():\n  z = y * 2\ns = log(sum(exp(x))) + log(softmax(x, 0)) + log(1 + exp(x))\n"
