@@ -131,13 +131,13 @@ class Inquiry:
         tensor = self.tensor
         if tensor.node in flow.cotangents:
             return tensor.node
-        nodes = [
+        nodes = (
             node
-            for node in flow.cotangents
+            for node in flow.cotangents  # newest first
             if (node.op is LEAF and node.args[0] is tensor.accumulator)
             or (node.marks is not None and tensor.accumulator in node.marks.slots)
-        ]
-        return max(nodes, key=lambda node: node.seq, default=None)
+        )
+        return next(nodes, None)
 
     # -- running it again -----------------------------------------------------------------------
 

@@ -39,6 +39,7 @@ class Flow:
         self.names = names or {}
         with untouched([node for pair in seeds for node in pair]), grad_mode(False):
             recording = recorded(seeds)
+        self.first = recording.first
         self.given: dict[Node, Parts] = {}  # the cotangents of a node's results, by index
         self.cotangents: dict[Node, Node] = {}
         self.hooked: dict[Node, tuple[Node, Node]] = {}
@@ -74,9 +75,13 @@ class Flow:
             yield from outputs
         yield from (e.source for e in self.edges.get(node, []) if e.source is not None)
 
+    def read(self, operand: Node, by: Node) -> Node:
+        """What `by` read of an operand: a leaf as it was then."""
+        return next((x for x in by.inputs if self.first(x) is operand), operand)
+
     def called(self, node: Node, by: Node) -> str:
         """An operand of `by` by its name in the program, else by its text if it has its own."""
-        name = self.names.get(node)
+        name = self.names.get(node, self.names.get(self.first(node)))
         if name is not None:
             return f"`{name}`"
         return "its operand" if node.span is None or node.span == by.span else shown(node.span)
@@ -108,7 +113,7 @@ class Probe:
     def __init__(self, flow: Flow, node: Node, operand: Node):
         self.flow = flow
         self.node = node
-        self.operand = operand
+        self.operand = flow.first(operand)
         with grad_mode(False):
             self.given = {i: np.asarray(value_of(g)) for i, g in flow.given[node].items()}
         random = np.random.RandomState(7)
@@ -121,10 +126,13 @@ class Probe:
         """The sum of what the rule hands to the operand."""
         with grad_mode(False):
             nodes = {i: constant(np.asarray(array)) for i, array in parts.items()}
-            g = pullback(self.node, nodes).get(self.operand)
-            return (
-                np.zeros(self.operand.shape) if g is None else np.asarray(value_of(g), np.float64)
-            )
+            handed = pullback(self.node, nodes).items()
+            own = [np.asarray(value_of(g), np.float64) for x, g in handed if self._is_operand(x)]
+            return sum(own, np.zeros(self.operand.shape))
+
+    def _is_operand(self, part: Any) -> bool:
+        """Whether it is the operand, or what a leaf was later."""
+        return isinstance(part, Node) and self.flow.first(part) is self.operand
 
     def at(self, parts: dict[int, Any], index: tuple[int, ...]) -> float:
         """One element of it."""
@@ -138,7 +146,7 @@ class Probe:
         other = constant(np.asarray(random, operand.dtype))
         other.requires_grad = True
         with grad_mode(False), np.errstate(all="ignore"):
-            moved = node.op.apply([other if arg is operand else arg for arg in node.args])
+            moved = node.op.apply([other if self._is_operand(arg) else arg for arg in node.args])
             g = pullback(moved, {0: constant(self.given[0])}).get(other)
             return 0.0 if g is None else float(value_of(g)[index])
 

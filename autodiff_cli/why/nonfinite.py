@@ -94,6 +94,7 @@ class Birth:
         span = node.span
         if node.op.key == "custom_function":
             span = next((e.g.span for e in edges if e.g.span is not None), span)
+        operand = self.flow.read(operand, node)
         value = number(np.asarray(value_of(operand))[at])
         place = f" at {element(at)}" if at else ""
         g = self.flow.cotangents.get(node)

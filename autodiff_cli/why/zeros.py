@@ -168,6 +168,7 @@ class Zeros:
         span = node.span
         if node.op.key == "custom_function":
             span = self._own_backward(node, kill.operand) or span
+        kill = kill._replace(operand=self.flow.read(kill.operand, node))
         text = shown(span)
         at = element(kill.at)
         value = self._value(kill.operand, kill.at)
