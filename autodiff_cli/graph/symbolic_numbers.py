@@ -254,7 +254,7 @@ class Varying:
     __lt__, __le__ = _forward(operator.lt), _forward(operator.le)
     __gt__, __ge__ = _forward(operator.gt), _forward(operator.ge)
     __neg__, __pos__, __abs__ = _alone(operator.neg), _alone(operator.pos), _alone(abs)
-    __bool__ = _alone(bool)
+    __invert__, __bool__ = _alone(operator.invert), _alone(bool)
     whole, real = _alone(int), _alone(float)
     __float__ = __int__ = __index__ = __hash__ = __str__ = __repr__ = __format__ = _refuse
 

@@ -71,6 +71,14 @@ REFUSED = {
     DEEP + "torch.func.vmap(lambda t: t)(deep)": "E507",
     "t = 'a' * 1_000_000\nstr([t] * 20)": "E505",
     "json.loads('[' * 100_000)": "E505",
+    "a = [1]; a *= 10_000_001": "E505",
+    "a = [1] * 4; a *= 10**30": "E504",
+    "import collections; a = collections.deque([1, 2]); a *= 6_000_000": "E505",
+    "import collections; a = collections.deque([1, 2]); a *= 10**30": "E504",
+    "class L(list): pass\na = L([1]); a *= 10**30": "E504",
+    "a = (1, 2); a *= 6_000_000": "E505",
+    "a = 'ab'; a *= 30_000_000": "E505",
+    "import collections; collections.deque([1, 2]) * 6_000_000": "E505",
 }
 
 

@@ -60,6 +60,8 @@ STATES = {
     "walrus": ("v = 0", "(v := v + i)"),
     "divided": ("v = 7", "v, r = divmod(v * 5 + i, 11)"),
     "bits": ("v = 1", "v = (v << 1 ^ i) & 31"),
+    "inverted": ("v = 1", "v = ~v - ~i"),
+    "signs": ("v = 1", "v = -v + +i - (-i * 2)"),
     "range": ("v = range(0)", "v = range(i % 4)"),
     "function": ("v = 0", "f = lambda: i\n    v = f() + 1"),
     "partly": ("v = 0", "if i % 3 == 2: continue\n    v += 1"),

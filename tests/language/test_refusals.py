@@ -117,6 +117,8 @@ def test_the_name_of_a_class() -> None:
         ("dir(torch.nn.Linear(1, 1))", "E203"),
         ("re.sub('a', lambda match: 'b', 'a')", "E203"),
         ("json.dumps([1], indent=200)", "E203"),
+        ("pprint.pformat([1], indent=200)", "E203"),
+        ("pprint.pprint([['x' * 10**6] * 100] * 100)", "E505"),
         ("re.findall('(?=(.*))', 'a' * 100_000)", "E505"),
         ("re.sub('', 'x' * 10_000, 'b' * 100_000)", "E505"),
         ("re.sub('', 'x' * 900, 'b' * 100_000)", "E505"),  # too long before anything else is
@@ -141,7 +143,7 @@ def test_the_name_of_a_class() -> None:
     ],
 )
 def test_what_is_not_here_and_what_has_no_end_is_never_caught(call: str, code: str) -> None:
-    names = "import importlib.metadata, json, re, torch, numpy as np\n"
+    names = "import importlib.metadata, json, pprint, re, torch, numpy as np\n"
     text = f"{names}try:\n    {call}\nexcept Exception: pass\n"
     error = run(Source(text, "refused.py")).error
     assert error is not None

@@ -10,7 +10,7 @@ from numpy.lib.array_utils import normalize_axis_index as index_of_axis
 
 from ...autograd import calls
 from ...autograd.literals import array_of, has_tensor
-from ...autograd.tensor import Array, Tensor, as_array
+from ...autograd.tensor import Array, Tensor
 from ...errors import fail, fault
 from ...graph.dtypes import DTYPES, FLOAT64
 from ...graph.params import to_dtype
@@ -83,20 +83,15 @@ def _array(
     **options: Any,
 ) -> Array:  # fmt: skip
     """`np.array`: Python floats are float64."""
-    if isinstance(data, Tensor):
-        kind = data.dtype if dtype is None else dtype_of(dtype)
-        if type(data) is Array and kind == data.dtype and not truth(copy):
-            return data
-        return made(np.array(plain(data), dtype=kind, ndmin=ndmin))
-    if isinstance(data, list | tuple) and has_tensor(data):
-        return made(np.array(plain(data), None if dtype is None else dtype_of(dtype), ndmin=ndmin))
-    if dtype is None:
+    kind = None if dtype is None else dtype_of(dtype)
+    if type(data) is Array and kind in (None, data.dtype) and not truth(copy):
+        return data if ndmin <= len(data.shape) else made(np.array(plain(data), ndmin=ndmin))
+    if isinstance(data, Tensor) or (isinstance(data, list | tuple) and has_tensor(data)):
+        return made(np.array(plain(data), kind, ndmin=ndmin))
+    if kind is None:
         array = array_of(data)
         kind = DTYPES["float64"] if array.dtype.kind == "f" else array.dtype
-    else:
-        kind = dtype_of(dtype)
-    tensor = make_tensor(data, dtype=kind)
-    return as_array(tensor if not ndmin else made(np.array(tensor.numpy(), ndmin=ndmin)))
+    return made(np.array(make_tensor(data, dtype=kind).numpy(), ndmin=ndmin))
 
 
 def _transpose(a: Any, axes: Any = None) -> Any:

@@ -360,9 +360,8 @@ class Program:
         last = STATE.last
         if last is not None:
             name, tensor = last
-            if name is None or names.get(name) is not tensor:
-                name = next((n for n, v in names.items() if v is tensor), None)
-            return name, tensor
+            own = [n for n, v in names.items() if v is tensor]
+            return name if name in own else next(iter(own), None), tensor
         if self.options.grad_output is not None:
             candidates = [
                 (n, v)

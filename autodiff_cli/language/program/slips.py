@@ -78,7 +78,7 @@ def _difference(loss: Node | None) -> Node | None:
         if node is None:
             return None
         if node.op.key in COMPARING and len(node.inputs) == 2:
-            a, b = sorted((operand.shape for operand in node.inputs), key=len)
+            a, b = sorted(operand.shape for operand in node.inputs)
             return node if len(a) == 1 and a[0] > 1 and b == (a[0], 1) else None
         if node.op.key not in BETWEEN:
             return None

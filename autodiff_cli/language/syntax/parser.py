@@ -339,7 +339,7 @@ def _recover(machine: Machine, index: int, error: AutodiffError) -> bool:
         line_start = tokens.source.text.rfind("\n", 0, offset) + 1
         if tokens.kinds[index] == END:
             return False
-        if index == 0 or tokens.starts[index - 1] >= line_start or line_start <= machine.restarted:
+        if tokens.starts[index - 1] >= line_start or line_start <= machine.restarted:
             return machine.skip_line()
         machine.restart(line_start)
         return True

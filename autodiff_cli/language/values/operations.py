@@ -24,6 +24,7 @@ from ...graph.params import type_name
 from ...graph.registry import F
 from ...graph.state import STATE, grad_mode
 from ...graph.symbolic_numbers import RecordingAborted, Unread, Varying
+from ...numerals import short
 from .dialect import is_numeric_list, kind_of, misfit
 from .housekeeping import count_step
 from .numpy_numbers import NUMPY_NUMBERS, NumpyInteger, to_python
@@ -54,6 +55,7 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
     "+": operator.pos,
     "~": operator.invert,
 }
+_SIGNED = NUMBERS | NUMPY_NUMBERS | {Varying}
 
 
 def as_operand(value: Any) -> Any:
@@ -81,7 +83,8 @@ def instance_binary(symbol: str, left: Any, right: Any, in_place: bool = False) 
     if symbol == "*":
         for sequence, times in ((left, right), (right, left)):
             if isinstance(sequence, str | list | tuple) and has(times, "__index__"):
-                bound_length(len(sequence) * operator.index(times), list)
+                many = operator.index(times)
+                bound_length(len(sequence) * many, list, many)
     if isinstance(left, int) and isinstance(right, int):
         bound_integers(symbol, left, right)
     function = BINARY[symbol][1]
@@ -89,6 +92,8 @@ def instance_binary(symbol: str, left: Any, right: Any, in_place: bool = False) 
         function = getattr(operator, f"i{function.__name__.strip('_')}")
     try:
         return function(left, right)
+    except OverflowError:
+        raise fault("E504 symbol-too-large", short(left), short(right), symbol=symbol) from None
     except TypeError as error:
         kinds, name = (kind_of(left), kind_of(right)), function.__name__.strip("_")
         raise fault("E208 cannot-combine", symbol, name, error, kinds[0], kinds[1]) from None
@@ -238,13 +243,7 @@ def unary(symbol: str, value: Any) -> Any:
         if symbol == "-":
             return Tensor(F.neg(value.node))
         return calls.call("bitwise_not", (value,), {})
-    if type(value) in NUMBERS and not (symbol == "~" and type(value) is float):
-        return -value if symbol == "-" else +value if symbol == "+" else ~value
-    if type(value) is Varying and symbol != "~":
-        return -value if symbol == "-" else value
-    if type(value) in NUMPY_NUMBERS and not (symbol == "~" and type(value) is np.float64):
-        return _UNARY[symbol](value)
-    if isinstance(value, Instance | Counter):
+    if type(value) in _SIGNED or isinstance(value, Instance | Counter):
         try:
             return _UNARY[symbol](value)
         except TypeError:

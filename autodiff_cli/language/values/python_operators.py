@@ -113,7 +113,7 @@ def python_in_place(symbol: str, current: Any, operand: Any) -> Any:
     if repeated:
         bound_length(len(current) * operand, list, operand)
     if repeated or (symbol in IN_PLACE and isinstance(operand, _JOINED)):
-        with suppress(TypeError):  # told below
+        with suppress(OverflowError, TypeError):  # told below
             return IN_PLACE[symbol](current, operand)
     return python_binary(symbol, current, operand)
 

@@ -53,8 +53,8 @@ def fstring_text_end(text: str, at: int, quote: str, raw: bool) -> int:
         # `\N{NAME}` is an escape, not a field.
         if not raw and text.startswith("{", end) and text.startswith("\\N", end - 2):
             named = re.compile(_NAMED).match(text, end - 2)
-            backslashes = end - 1 - len(text[at : end - 1].rstrip("\\")) - at
-            if named and backslashes % 2:
+            before = text[at : end - 1]
+            if named and (len(before) - len(before.rstrip("\\"))) % 2:
                 end = named.end()
                 continue
         return end
