@@ -98,6 +98,8 @@ PROGRAMS = {
     "fixed": TORCH + "m = nn.Linear(2, 1)\nm.weight.requires_grad_(False)\n"
     "with torch.no_grad():\n    m.weight.fill_(0.5)\n    m.bias.fill_(1.0)\n"
     "h = m(torch.ones(3, 2))\nloss = h.sum()\n",
+    "several errors": "x = 1 +\ny = x * 2\nz = )\nw = [1, 2\nloss = x y",
+    "much memory": "x = ones(20, 20, requires_grad=True); y = x.T; loss = sum(x @ y)",
 }  # fmt: skip
 
 RUN = (
@@ -133,6 +135,8 @@ COMMANDS = [
     "run --profile --format json",
     "run --of loss --wrt *", "run --of loss --wrt *.weight", "run --of NAME --wrt NAME",
     "run --grad-output 2", "run -D NAME=2", "derive --wrt *", "hessian --wrt *.weight",
+    "check --max-steps 9", "explain --max-steps 9", "check --max-memory 2K",
+    "why NAME --max-steps 9", "jacobian --max-steps 9",
 ]  # fmt: skip
 SHOWN = [
     pytest.param(
