@@ -69,8 +69,10 @@ def check_probability(p: float, name: str) -> None:
 def representable_bounds(start: int, stop: int, kind: np.dtype) -> tuple[int, int]:
     """Bounds moved inwards so that no result rounds out of [start, stop) in a float dtype."""
     digits = np.finfo(kind).nmant + 1
-    if not float(np.finfo(kind).min) <= start <= stop - 1 <= float(np.finfo(kind).max):
-        raise fault("E205 range-does-not-fit", start, stop, kind)
+    largest = float(np.finfo(kind).max)
+    for name, bound in (("from", start), ("to - 1", stop - 1)):
+        if not -largest <= bound <= largest:
+            raise fault("E205 range-does-not-fit", start, stop, kind, bound=name)
     above, below = int(kind.type(start + 1)), int(kind.type(stop - 1))
     if above < start:
         start = above + (1 << (abs(start + 1).bit_length() - digits))

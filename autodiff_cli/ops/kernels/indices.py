@@ -45,7 +45,7 @@ def computed_index_error(error: IndexError) -> AutodiffError:
     index, dim, size = map(int, re.findall(r"-?\d+", str(error)))
     found = index_error(index, dim, size)
     note = f"PyTorch: index {index} is out of bounds for dimension {dim} with size {size}"
-    found.amend(notes=(note,), raises="IndexError")
+    found.amend(notes=(note,))
     return found
 
 
