@@ -240,5 +240,11 @@ def test_pytorch_is_not_looked_for_in_the_current_folder(
 ) -> None:
     (tmp_path / "torch.py").write_text("")
     monkeypatch.chdir(tmp_path)
+    other = tmp_path / "other"
+    for name in ("torch", "numpy"):
+        (other / name).mkdir(parents=True)
+        (other / name / "__init__.py").write_text("")
     monkeypatch.setattr("sys.path", ["", str(tmp_path), "."])
     assert against_torch.torch_folders() == []
+    monkeypatch.setattr("sys.path", ["", str(other), "."])
+    assert against_torch.torch_folders() == [str(other)]

@@ -114,6 +114,13 @@ ASKED = {
         "loss = (x * y.detach()).sum() + (y * x.detach()).sum()\nloss.backward()",
         ".cc",
     ),
+    "as many elements as are looked at": (
+        "x = arange(256.0, requires_grad=True)\nloss = sum(abs(x - 3))", ".k"
+    ),
+    "more of them": ("x = arange(257.0, requires_grad=True)\nloss = sum(abs(x - 3))", ".k"),
+    "slopes that are nearly too large": (
+        "# check: nan=ignore\nx = [1, 2]\nloss = sum(x * 9e307)", ".n"
+    ),
 }  # fmt: skip
 
 

@@ -122,7 +122,7 @@ def torch_folders() -> list[str]:
     found = [PathFinder.find_spec(name, places) for name in ("torch", "numpy")]
     if found[0] is None:
         return []
-    origins = [spec.origin for spec in found if spec is not None and spec.origin]
+    origins = filter(None, (getattr(spec, "origin", None) for spec in found))
     return list(dict.fromkeys(os.path.dirname(os.path.dirname(origin)) for origin in origins))
 
 
