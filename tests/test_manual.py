@@ -76,7 +76,9 @@ def test_help_shows_the_pages_of_the_manual() -> None:
         assert helped(word) == (ROOT / "docs" / f"{page}.md").read_text("utf-8")
 
 
-def test_a_page_on_a_terminal() -> None:
+def on_a_terminal(**variables: str) -> str:
+    """A page of 60 columns."""
+
     class Terminal(io.StringIO):
         encoding = "utf-8"  # type: ignore[assignment]  # a property there
 
@@ -84,8 +86,12 @@ def test_a_page_on_a_terminal() -> None:
             return True
 
     screen = Terminal()
-    main(["help", "checks"], Environment(None, screen, screen, {"COLUMNS": "60", "NO_COLOR": "1"}))
-    shown = screen.getvalue()
+    main(["help", "checks"], Environment(None, screen, screen, {"COLUMNS": "60", **variables}))
+    return screen.getvalue()
+
+
+def test_a_page_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = on_a_terminal(NO_COLOR="1")
     assert (
         "\n  samples/demo.expr        ....                                    4 passed  0.02s"
         in shown
@@ -94,6 +100,11 @@ def test_a_page_on_a_terminal() -> None:
     prose = [line for line in shown.split("\n") if line[:1].isalpha()]
     assert len(prose) > 50 and max(map(len, prose)) <= 60
     assert " snapshot      the .snap file beside the program" in shown
+    monkeypatch.setenv("TERM", "dumb")  # that of this process, which the screen is not of
+    colored = on_a_terminal(NO_COLOR="", TERM="xterm")
+    plain = re.sub("\x1b\\[[0-9;]*m", "", colored)
+    assert [line.rstrip() for line in plain.split("\n")] == shown.split("\n")
+    assert colored.count("\x1b[36m") > 50 and "\x1b[36mautodiff check\x1b[0m" in colored
 
 
 def test_a_word_without_help_names_the_pages_that_have_it() -> None:

@@ -221,7 +221,7 @@ class _Unevaluated:
 
 def _kind(arg: Any) -> Any:
     """What an argument is, of which a rule may depend on more than numbers."""
-    return arg if arg is None or type(arg) in (bool, str) else type(arg)
+    return arg if type(arg) in (bool, str) else type(arg)
 
 
 def _read_by_rule(node: Node, g: Any) -> list[Node]:
