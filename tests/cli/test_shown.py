@@ -100,6 +100,8 @@ PROGRAMS = {
     "h = m(torch.ones(3, 2))\nloss = h.sum()\n",
     "several errors": "x = 1 +\ny = x * 2\nz = )\nw = [1, 2\nloss = x y",
     "much memory": "x = ones(20, 20, requires_grad=True); y = x.T; loss = sum(x @ y)",
+    "two rounds": "x = 1; w = 0.5; k = 0.25\nfor i in range(2):\n    for j in range(40):\n"
+    "        x = x * w + k\n    x = sin(x)\nloss = x",
 }  # fmt: skip
 
 RUN = (
@@ -151,6 +153,10 @@ SHOWN += [
     pytest.param(command, name, 90, True, id=f"{command}-{name}")
     for command in ("report -o all.html", "explain --latex --all", "explain --markdown --all")
     for name in HOOKED
+]
+SHOWN += [
+    pytest.param(command, "two rounds", 90, True, id=f"{command}-two rounds")
+    for command in ("explain", "explain --latex", "explain --markdown")
 ]
 
 
