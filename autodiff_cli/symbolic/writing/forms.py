@@ -254,9 +254,8 @@ def with_number(form: Form, number: float) -> Form:
         ends = (shown.arguments[0], constant(number).shown, Number(0.0))
         return form._replace(shown=Call("where", ends)) if number != 1 else form
     own, rest = apart(form.shown)
-    if number != 1 and own != 1:
-        number *= own
-        form = Form(rest, form.marks)
+    number *= own
+    form = Form(rest, form.marks)
     top, bottom = quotient(abs(number))
     if top != Number(1):
         form = Form(before(top, form.shown), form.marks)
