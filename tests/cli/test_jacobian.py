@@ -166,6 +166,27 @@ def test_plain_text_is_a_program(cli, tmp_path):
     np.testing.assert_array_equal(again.tensors["J_y_x"].value, [[1, 2], [3, 4]])
 
 
+@pytest.mark.parametrize(
+    ("kind", "last", "what"),
+    [
+        ("jacobian", "x * 3", "x * 3"),
+        ("hessian", "x * 3", "z"),
+        ("jacobian", "sum(x * x)", "sum(x * x)"),
+        ("hessian", "sum(x * x)", "sum(x * x)"),
+        ("jacobian", "a, b = sum(x), sum(x * x)", "b"),
+        ("hessian", "a, b = sum(x), sum(x * x)", "b"),
+        ("hessian", "a, b = sum(x * x), x * x", "a"),
+        ("jacobian", "y", "y"),
+        ("hessian", "y", "z"),
+    ],
+)
+def test_what_is_differentiated_unasked(kind, last, what):
+    text = f"x = [1, 2]; y = x * 2; z = sum(x * y); {last}"
+    found = derivatives(Source(text, "<test>"), Options(), Request(kind))
+    assert found.error is None
+    assert found.text == what
+
+
 def test_what_is_differentiated(cli):
     assert "of=loss" in cli("jacobian", "demo.expr").out
     assert "J_loss_A = [[7.0, 10.0], [13.0, 16.0]]" in cli("jacobian", "demo.expr").out

@@ -60,6 +60,17 @@ CASES = [
     ),
     ("def counted():\n    n = 0\n    while True:\n        n += 1\n        yield n\ng = counted()",
      "next(g)", "next(g)"),
+    *[
+        (f"def step({star}n={made}):\n    n{change}\n    return n{here}", "step()", "step()")
+        for star in ("", "*, ")
+        for made, change, here in (("[0]", "[0] += 1", "[0]"),
+                                   ("torch.zeros(2)", ".add_(1)", ".clone()"))
+    ],
+    ("class A:\n    n = [0]\n    def step(self): self.n[0] += 1\nf = A().step", "f()", "A.n"),
+    ("class A:\n    n = [0]\n    @property\n    def step(self): self.n[0] += 1\na = A()",
+     "a.step", "A.n"),
+    ("n = [0]\nd = {'a': n}.values()", "next(iter(d))[0] += 1", "n"),
+    ("n = [0]\nd = {'a': n}.items()", "list(d)[0][1][0] += 1", "n"),
     ("q = [1, 2, 3]", "q.append(q.pop(0))", "q"),
     ("q = [1, 2, 3]", "q.reverse()", "q"),
     ("q = [[1], [2]]", "q[0].append(1)", "q"),

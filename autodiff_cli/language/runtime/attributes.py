@@ -409,13 +409,13 @@ def _type(tensor: Tensor, dtype: Any = None, **kwargs: Any) -> Any:
 
 def _copy_(tensor: Tensor, src: Any, non_blocking: Any = False) -> Tensor:
     tensor.check_writable()
-    if isinstance(src, list) and STATE.python:
+    if isinstance(src, list | tuple) and STATE.python:
         raise fault("E208 copy-copies-tensor-not")
     node = src.node if isinstance(src, Tensor) else to_tensor(src)
     if src is tensor and not single(tensor.node):
         tensor.count_change()
         return tensor
-    source = src if isinstance(src, Tensor) and src is not tensor else None
+    source = src if isinstance(src, Tensor) else None
     tensor.write(F.copy_over(tensor.node, node), source=source)
     return tensor
 
@@ -504,9 +504,7 @@ def _masked_scatter_(tensor: Tensor, mask: Any, source: Any) -> Tensor:
         for at, place in enumerate(places):
             read[at] = values[place] = values[at]
         source = Tensor(F.with_value(source.node, constant(read.reshape(source.shape))))
-    return calls.in_place(
-        tensor, calls.method("masked_scatter"), "masked_scatter_", (mask, source), {}
-    )
+    return changed(tensor, calls.method("masked_scatter"), "masked_scatter_", (mask, source), {})
 
 
 def _fill_diagonal(tensor: Tensor, fill_value: Any, wrap: Any = False) -> Tensor:

@@ -85,7 +85,7 @@ def as_numpy(function: Callable[..., Any], *operands: Any, **named: Any) -> Iter
     try:
         yield
     except AutodiffError as error:
-        if error.code[1] in "23":
+        if error.code[1] in "123":
             try:
                 function(*map(plain, operands), **{k: plain(v) for k, v in named.items()})
             except Exception as own:

@@ -394,10 +394,11 @@ def contains(container: Any, item: Any) -> bool:
 def truth(value: Any) -> bool:
     """Whether a value counts as true; tensors need exactly one element."""
     if isinstance(value, Tensor):
-        if value.node.numel != 1:
+        node = value.looked_at
+        if node.numel != 1:
             what = "an array" if value.tag else "a tensor"
             raise fault("E408 truth-tensor-elements", what, tuple(value.shape), value=value)
-        if STATE.batching and not known(value.node):
+        if STATE.batching and not known(node):
             raise fault("E203 vmap-condition")
         return bool(value.item())
     try:

@@ -53,17 +53,13 @@ _REPLACED = (
 
 def parse_number(text: str, source: Source, start: int) -> int | float:
     """The value of a NUMBER token at `start`; E110 or E106 where it is none."""
-    head = text[:2].lower()
+    based = text[:2].lower() in ("0x", "0o", "0b")
     try:
-        if head in ("0x", "0o", "0b"):
-            if len(text) > MAX_DIGITS:
-                raise _too_long(text, Span(source, start, start + len(text)))
-            return int(text, 0)
-        if "." in text or "e" in text or "E" in text:
+        if not based and ("." in text or "e" in text or "E" in text):
             return float(text)
         if len(text) > MAX_DIGITS:
             raise _too_long(text, Span(source, start, start + len(text)))
-        if text[0] == "0" and text.strip("0_"):
+        if not based and text[0] == "0" and text.strip("0_"):
             plain = text.lstrip("0_")
             raise fail(
                 "E110",
@@ -71,7 +67,7 @@ def parse_number(text: str, source: Source, start: int) -> int | float:
                 Span(source, start, start + len(text)),
                 help=f"write `{_short(plain)}`, or `0o{_short(plain)}` for an octal number",
             )
-        return int(text)
+        return int(text, 0)
     except ValueError:
         raise invalid_number(text, Span(source, start, start + len(text))) from None
 
