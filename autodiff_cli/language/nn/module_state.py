@@ -19,7 +19,7 @@ from ...graph.registry import F
 from ...graph.state import grad_mode
 from ..runtime.attributes import size_of
 from ..values.dialect import kind_of, misfit
-from ..values.factories import Uninitialized
+from ..values.factories import Uninitialized, parameter
 from ..values.functions import call_value
 from ..values.operations import truth
 from ..values.values import Device
@@ -190,14 +190,14 @@ def _load_own(
 
 
 def _assign(self: Module, name: str, tensor: Tensor, given: Tensor) -> None:
-    """The stored tensor itself takes the place of a parameter or buffer."""
+    """The stored tensor takes the place of a buffer, or of a parameter if it is one; another is a
+    parameter in its memory."""
     if name in self.buffers:
         self.buffers[name] = given
     elif given.is_parameter:
         self.parameters[name] = given
     else:
-        made = self.parameters[name] = new_leaf(value_of(given.node).copy(), tensor.requires_grad)
-        made.is_parameter = True
+        self.parameters[name] = parameter(given, tensor.requires_grad)
 
 
 def _keys(what: str, names: list[Any]) -> str:
