@@ -194,16 +194,19 @@ def _quotient(text: Text, node: s.BinOp) -> str | None:
     return None
 
 
-def _softmax(text: Text, total: s.Call, summed: s.Node, value: s.Node) -> str:
-    """Along the dim of a sum; of a sum of all elements, of all of them."""
+def _softmax(text: Text, total: s.Call, summed: s.Node, value: s.Node) -> str | None:
+    """Along the dim of a sum that it leaves in place, or that is the first; of a sum of all
+    elements, of all of them."""
     method = isinstance(total.func, s.Attribute) and total.func.value is summed
-    named = [k.value for k in total.keywords if k.name in ("dim", "axis")]
-    dims = [text.plain(dim) for dim in (*total.args[not method :], *named)]
-    if not dims and text.python and isinstance(total.func, s.Name):
-        dims = ["0"]  # Python's own
-    if dims:
-        return f"torch.softmax({text.plain(value)}, dim={dims[0]})"
-    return f"torch.softmax({s.operand(value)}.flatten(), dim=0).view_as({text.plain(value)})"
+    given = [text.plain(arg) for arg in total.args[not method :]]
+    named = {k.name: text.plain(k.value) for k in total.keywords}
+    dim = given[0] if given else named.get("dim", named.get("axis"))
+    if dim is None and text.python and isinstance(total.func, s.Name):
+        dim = "0"  # Python's own
+    if dim is None:
+        return f"torch.softmax({s.operand(value)}.flatten(), dim=0).view_as({text.plain(value)})"
+    keeps = "True" in (*given[1:], named.get("keepdim"), named.get("keepdims"))
+    return f"torch.softmax({text.plain(value)}, dim={dim})" if keeps or dim == "0" else None
 
 
 # -- where ----------------------------------------------------------------------------------------
