@@ -75,7 +75,7 @@ class Op(Declared):
                     raise params.given_twice(name)
                 bound[at] = value
         first: Node | None = None
-        out_of_range: AutodiffError | None = None
+        refused: AutodiffError | None = None
         for i, param in enumerate(self.params):
             value = bound[i]
             if type(value) is Node and param.tensorial:
@@ -89,13 +89,13 @@ class Op(Declared):
                 raise params.missing([param.name])
             try:
                 bound[i] = value = param.convert(value, first)
-            except AutodiffError as error:  # of what fits; arguments that do not come before
-                out_of_range = out_of_range or error
+            except AutodiffError as error:  # of the right kind; another kind goes before
+                refused = refused or error
                 continue
             if first is None and param.tensorial and value is not None:
                 first = (value[0] if value else None) if type(value) is tuple else value
-        if out_of_range is not None:
-            raise out_of_range
+        if refused is not None:
+            raise refused
         self._note(given, kwargs, bound)
         return bound
 

@@ -339,8 +339,7 @@ def _recover(machine: Machine, index: int, error: AutodiffError) -> bool:
         line_start = tokens.source.text.rfind("\n", 0, offset) + 1
         if tokens.kinds[index] == END:
             return False
-        # What is before the first token counts as the end, in this line or behind it.
-        if tokens.starts[index - 1] >= line_start or line_start <= machine.restarted:
+        if index == 0 or tokens.starts[index - 1] >= line_start or line_start <= machine.restarted:
             return machine.skip_line()
         machine.restart(line_start)
         return True

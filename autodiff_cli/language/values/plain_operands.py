@@ -16,7 +16,7 @@ _NUMBERS = frozenset({bool, int, float})
 _TENSORS = frozenset({"Tensor", "Mask"})
 
 _LISTS = frozenset({"Tensors", "TensorList"})
-_SINGLE = frozenset({"Scalar", "StaticDim"})
+_SINGLE = frozenset({"Scalar", "StaticDim"})  # which decide between overloads
 _WHOLE = frozenset({"int", "Ints", "Size", "Dim", "Dims", "DimList", "NewDim", "StaticDim"})
 _POLYNOMIALS = """
     chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w
@@ -66,6 +66,7 @@ def refuse_plain(ops: list[Op], name: str, args: Any, kwargs: dict[str, Any], fi
             raise failure
         if type(value) is not Tensor and not any(_takes(op, at, value, args) for op in ops):
             params = [param for op in ops if (param := _param(op, at, args)) is not None]
+            # Where a number is all that may stand there, its conversion says so.
             refused = [param for param in params if param.annotation != "Scalar"]
             if refused:
                 failure = _refusal(name, refused[-1], value)
