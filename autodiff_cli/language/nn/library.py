@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...autograd.calls import call_ops
 from ...autograd.random.counts import binomial, dirichlet, standard_gamma
 from ...autograd.random.initial_values import fans, kaiming_std
 from ...autograd.reverse import Pass
@@ -305,6 +306,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "standard_gamma": lambda x: _moving(F.standard_gamma, standard_gamma, x),
     "sample_dirichlet": lambda x: _moving(F.sample_dirichlet, dirichlet, x),
     "binomial": _binomial,
+    "normed_weight": lambda *args: call_ops([F.weight_norm], "weight_norm", args, {}),
     **{name: late(f"nn.datasets.{name}") for name in _OF_DATA.split()},
 }
 

@@ -78,7 +78,7 @@ FILES: dict[str, str] = {
     "reparametrized": """
         ParametrizationList _require_tensors _keep _require_alike register_parametrization
         is_parametrized remove_parametrizations type_before_parametrizations
-        transfer_parametrizations_and_params cached _norm_but _WeightNorm
+        transfer_parametrizations_and_params cached _WeightNorm
         parametrized_weight_norm _Orthogonal _made_orthogonal orthogonal _Hook _NormHook _known
         weight_norm _remove_hook remove_weight_norm _spectral_dim _flat _SpectralNorm
         parametrized_spectral_norm _SpectralHook spectral_norm remove_spectral_norm

@@ -75,7 +75,7 @@ def _words(name: str, nodes: tuple[Node, ...]) -> str:
         return (
             f"addmv input tensors must have the same dtype, but got {other}, {first}, and {other}"
         )
-    if name in ("cdist", "einsum") or min(dims) > 2:
+    if name in ("cdist", "einsum", "weight_norm") or min(dims) > 2:
         found = next(node for node in nodes[1:] if node.dtype != nodes[0].dtype)
         return f"expected scalar type {first} but found {SCALAR_TYPES[found.dtype.name]}"
     names = [SCALAR_NAMES[node.dtype.name] for node in (nodes[0], nodes[-1])]

@@ -18,6 +18,7 @@ from ...graph.declare import (
 )
 from ...graph.dtypes import FLOAT32
 from ...graph.op import cast, known, number, value_of
+from ...graph.params import dim_in_range
 from ...graph.registry import F
 from ...graph.samples import Bad, S, t
 from ...graph.shapes import broadcast_shapes, count
@@ -57,7 +58,7 @@ def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1):
     require_same_dtype("linalg.cross", input, other)
     if input.ndim != other.ndim:
         raise fault("E308 cross-needs-tensors-equally", input, other)
-    axis = dim_of(dim, input.ndim)
+    axis = dim_in_range(dim, input.ndim)
     if not input.ndim or input.shape[axis] != 3 or other.shape[axis] != 3:
         raise fault("E308 cross-needs-dim-size", dim, input, other)
     dims = (axis,)
@@ -65,14 +66,6 @@ def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1):
     if less.dtype == FLOAT32:  # PyTorch's kernel rounds one of the two products
         return F.add_product(-less, F.roll(input, -1, dims), F.roll(other, 1, dims))
     return F.roll(input, -1, dims) * F.roll(other, 1, dims) - less
-
-
-def dim_of(dim: int, ndim: int) -> int:
-    """`dim` counted from the front; E304 out of range."""
-    span = max(ndim, 1)
-    if not -span <= dim < span:
-        raise fault("E304 dim-out-range-tensor", dim, ndim, -span, span - 1)
-    return dim % span
 
 
 @linalg_cross.vjp

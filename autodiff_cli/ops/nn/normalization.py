@@ -15,6 +15,7 @@ from ...graph.samples import Bad, S, t
 from ...graph.shapes import count
 from ...graph.state import grad_mode
 from ...graph.strides import with_channels
+from ..kernels.matrices import require_same_dtype
 from ..kernels.rules import require_constant, require_float, widened
 
 NN = "nn.functional."
@@ -402,3 +403,53 @@ def local_response_norm(
     for start in range(1, size):
         total = F.add(total, F.narrow(padded, 1, start, channels))
     return F.div(input, F.pow(F.add(F.mul(F.div(total, size), alpha), k), beta))
+
+
+# -- weights ---------------------------------------------------------------------------------------
+
+
+@composite(
+    public=False,
+    counterpart="_weight_norm",
+    grad_fn="WeightNormInterfaceBackward0",
+    lacks="weight_norm_kernel ints bool",
+    no_forward="_weight_norm_interface",
+    samples=[S(t(2, 3), t(2, 1), 0), S(t(2, 2, 3), t(1, 1, 3), 2), S(t(3), t(3), 0)],
+    phrase="to g times v / norm, summed; to v upstream less its part along v, times g / norm",
+    saves="operands",
+)
+def weight_norm_interface(v: Tensor, g: Tensor, dim: int):
+    """`v` scaled to the norms `g` along its first or last dim. Differentiated twice the norms are
+    functions of `v`; PyTorch takes them for constants there."""
+    return F.mul(v, F.div(g, F.norm_except_dim(v, 2, dim)))
+
+
+@weight_norm_interface.vjp
+def _(grad, out, v, g, dim):
+    norms = F.norm_except_dim(v, 2, dim)
+    others = tuple(d for d in range(v.ndim) if d != dim)
+    along = F.sum(F.mul(grad, v), others, True) if others else F.mul(grad, v)
+    to_v = F.mul(F.div(g, norms), F.sub(grad, F.mul(v, F.div(along, F.mul(norms, norms)))))
+    return to_v, F.div(along, norms)
+
+
+@function(
+    public=False,
+    counterpart="_weight_norm",
+    samples=[
+        S(t(2, 3), t(2, 1)),
+        S(t(2, 3), t(1, 3), 1),
+        S(t(2, 3, 2), t(1, 3, 1), 1),
+        S(t(2, 3), t(), -1),
+    ],
+    errors=[Bad("E304", t(2, 3), t(2, 1), 2), Bad("E308", t(2, 3), t(3, 1))],
+)
+def weight_norm(v: Tensor, g: Tensor, dim: int = 0):
+    """`v` with the norms `g` for each index of `dim`, or the norm `g` of all of it (-1)."""
+    if not v.ndim or dim not in (0, v.ndim - 1):
+        return F.mul(v, F.div(g, F.norm_except_dim(v, 2, dim)))
+    require_same_dtype("weight_norm", v, g)
+    shape = tuple(n if d == dim else 1 for d, n in enumerate(v.shape))
+    if g.shape != shape:
+        raise fault("E308 weight_norm-g-shape", g, shape)
+    return F.weight_norm_interface(v, g, dim)

@@ -10,6 +10,7 @@ from ...errors import fail, fault
 from ...graph.declare import Any, Dim, Dims, Dtype, Ints, Scalar, Tensor, composite, function
 from ...graph.dtypes import is_float, promote
 from ...graph.op import cast, constant
+from ...graph.params import dim_in_range
 from ...graph.registry import F, overloads
 from ...graph.samples import Bad, S, ints, t
 from ...graph.shapes import broadcast_shapes, reduced_count
@@ -131,14 +132,14 @@ def frobenius_norm(input: Tensor, dim: Dims, keepdim: bool = False):
 
 @composite(
     public=False,
-    grad_fn="NormBackward1",
+    grad_fn=lambda x, p, dim, keepdim: "NormBackward0" if dim is None else "NormBackward1",
     samples=[S(t(2, 3), 3.0, 1, False)],
     phrase="upstream times x / norm for the Euclidean norm, sign(x) * (|x| / norm)**(p - 1) else",
     saves="operands, results",
 )
-def norm_along(x: Tensor, p: Scalar, dim: Dim, keepdim: bool):
-    """`vector_norm` as the distances record it."""
-    return F.vector_norm(x, p, (dim,), keepdim)
+def norm_along(x: Tensor, p: Scalar, dim: Dims | None, keepdim: bool):
+    """`vector_norm` as PyTorch's own functions record it."""
+    return F.vector_norm(x, p, dim, keepdim)
 
 
 @function(
@@ -165,6 +166,35 @@ def norm(
         return overloads("linalg.matrix_norm")[0](input, p, dims, keepdim, dtype=dtype)
     order = 2 if p is None or isinstance(p, str) else p
     return F.vector_norm(input, order, dim, keepdim, dtype=dtype)
+
+
+@function(
+    method=False,
+    samples=[
+        S(t(2, 3)),
+        S(t(2, 3), 3, 1),
+        S(t(2, 3), 2, -1),
+        S(t(2, 3, 2), 1, 1),
+        S(t(3)),
+    ],
+    errors=[Bad("E304", t(2, 3), 2, 2)],
+)
+def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0):
+    """Norm of order `pow` over every dim but `dim`, with those kept; -1 stands for all of them."""
+    require_float("norm_except_dim", v, "RuntimeError")
+    if dim == -1:
+        return F.norm_along(v, pow, None, False)
+    kept = dim_in_range(dim, v.ndim)
+    if dim not in (0, v.ndim - 1):
+        return F.transpose(norm_except_dim(F.transpose(v, 0, kept), pow), 0, kept)
+    if not v.ndim:
+        raise fault("E304 norm_except_dim-no-dims", dim)
+    n = v.shape[kept]
+    rows, others, shape = (
+        ((-1, n), 0, (*(1,) * kept, n)) if kept else ((n, -1), 1, (n, *(1,) * (v.ndim - 1)))
+    )
+    norms = F.norm_along(F.view(F.contiguous(v), rows), pow, (others,), False)
+    return F.view(norms, shape)
 
 
 # -- pairs of vectors ------------------------------------------------------------------------------
