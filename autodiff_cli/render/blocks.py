@@ -6,6 +6,7 @@ people rounds or leaves out a number.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,9 +62,9 @@ def statement_names(found: Derivatives) -> dict[tuple[str, str], str]:
 
 def flattened(found: Derivatives) -> np.ndarray:
     """All blocks of a Jacobian side by side: a row for each element of the output."""
-    rows = int(np.prod(found.shape, dtype=int))
+    rows = math.prod(found.shape)
     columns = [
-        block.reshape(rows, int(np.prod(found.shapes[wrt], dtype=int)))
+        block.reshape(rows, math.prod(found.shapes[wrt]))
         for (_, wrt), block in found.blocks.items()
     ]
     return np.concatenate(columns, axis=1)
@@ -74,7 +75,7 @@ def column_ranges(found: Derivatives) -> dict[str, tuple[int, int]]:
     ranges = {}
     start = 0
     for _, wrt in found.blocks:
-        stop = start + int(np.prod(found.shapes[wrt], dtype=int))
+        stop = start + math.prod(found.shapes[wrt])
         ranges[wrt] = start, stop
         start = stop
     return ranges

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from functools import cache
@@ -272,7 +273,7 @@ def _tensor(sample: Any) -> str:
     if sample.values is not None:
         text = repr(np.asarray(sample.values).tolist())
     else:
-        size = int(np.prod(sample.shape))
+        size = math.prod(sample.shape)
         if size > 12:
             raise ValueError("too large to read")
         if sample.dtype.startswith("float"):

@@ -191,6 +191,7 @@ def _allclose(
 
 LOSSES_OF_ELEMENTS = (
     "cosine_embedding_loss",
+    "ctc_loss",
     "hinge_embedding_loss",
     "margin_ranking_loss",
     "triplet_margin_loss",
@@ -205,12 +206,16 @@ def _of_elements(name: str) -> Callable[..., Any]:
         function = OpFunction(name, overloads(f"nn.functional.{name}"))
         if not STATE.python:  # a bare name is that of `nn.functional`
             return call_op(function, [*args], kwargs)
-        at = function.ops[0].index["size_average"]
+        names = [n for n in function.ops[0].index if n not in ("size_average", "reduce")]
+        for unknown in kwargs.keys() - names:
+            raise TypeError(f"{name}() got an unexpected keyword argument '{unknown}'")
+        at = names.index("reduction")
         given, *more = args[at:] or (kwargs.pop("reduction", 0),)
-        if type(given) is not int or not 0 <= given < 3 or more:
+        if type(given) is not int or not 0 <= given < 3 or len(args) > len(names):
             raise misfit(
                 "`reduction` must be 0, 1 or 2 here, not", given, "1 is the mean, 2 the sum"
             )
+        kwargs |= dict(zip(names[at + 1 :], more, strict=False))
         kwargs["reduction"] = ("none", "mean", "sum")[given]
         return call_op(function, [*args[:at]], kwargs)
 

@@ -304,7 +304,7 @@ _DIGITS = re.compile(r"\d+")
 def check_spec(spec: str) -> None:
     """E505 for a width or precision that would make enormous text."""
     for digits in _DIGITS.findall(spec):
-        if len(digits) > 6 or int(digits) > MAX_WIDTH:
+        if float(digits) > MAX_WIDTH:
             raise fault("E505 format-asks-more-characters", spec[:40], MAX_WIDTH)
 
 

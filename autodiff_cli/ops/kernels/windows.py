@@ -212,8 +212,8 @@ def _lattice(rule: Rule, length: int) -> Taps:
 
 def _adaptive(out: int, length: int) -> Taps:
     places = np.arange(out)
-    start = places * length // max(out, 1)
-    end = -(-(places + 1) * length // max(out, 1))
+    start = places * length // out
+    end = -(-(places + 1) * length // out)
     return _ranges(start, end, length, end - start)
 
 

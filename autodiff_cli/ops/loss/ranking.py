@@ -21,6 +21,7 @@ from ...graph.op import cast, constant, known, value_of
 from ...graph.params import node_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
+from ...graph.shapes import count
 from ...graph.sizes import shape_text
 from ..kernels.losses import loss_function, loss_node, reduced, reduction_of
 from ..kernels.rules import NAMED_SLOPE, ONCE, no_derivative, require_constant, require_float
@@ -29,9 +30,7 @@ NN = "nn.functional."
 
 
 def _signs(*shape):
-    size = int(np.prod(shape))
-    flat = [1.0 if i % 2 else -1.0 for i in range(size)]
-    values: Any = np.array(flat).reshape(shape).tolist()
+    values: Any = (np.arange(count(shape)) % 2 * 2.0 - 1.0).reshape(shape).tolist()
     return t(*shape, values=values, grad=False)
 
 

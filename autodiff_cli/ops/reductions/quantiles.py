@@ -161,6 +161,7 @@ def kthvalue(input: Tensor, k: int, dim: Dim = -1, keepdim: bool = False):
     """The `k`-th smallest element along `dim` (from 1) and its index."""
     refuse_bools("kthvalue", input)
     size = input.shape[dim] if input.shape else 1
+    _require_elements("kthvalue", input, dim)
     if not 1 <= k <= size:
         raise fault("E308 kthvalue-along-dim-shape", k, dim, input, size)
     return picked(input, dim, F.kth_place(input, k, dim), keepdim)

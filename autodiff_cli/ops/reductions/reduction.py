@@ -56,7 +56,7 @@ def require_elements(name, input, dim):
     if dim and input.shape:
         for d in dim:
             if input.shape[d] == 0:
-                raise fault("E308 over-dim-shape-2", name, d, input)
+                raise fault("E308 over-dim-shape", name, d, input)
     elif not input.numel:
         raise fault("E308 empty-tensor-shape-2", name, input)
 
