@@ -199,7 +199,7 @@ def test_a_limit_leaves_no_half_of_the_library(monkeypatch: pytest.MonkeyPatch) 
     """Wherever an alarm strikes while a module is read and compiled, the next program has all of
     it."""
     for moment in range(1, 20_000, 97):
-        monkeypatch.setattr(prelude, "_TEXTS", {})
+        prelude._texts.cache_clear()
         monkeypatch.setattr(prelude._SCOPE, "names", prelude._Names())
         left = moment
 

@@ -188,7 +188,7 @@ def test_one_module_costs_little() -> None:
 
     def work() -> None:
         prelude._SCOPE.names.clear()
-        prelude._TEXTS.clear()
+        prelude._texts.cache_clear()
         assert outcome("import torch.nn as nn\nnn.Linear(2, 2)\n").error is None
 
     assert takes_at_most(3, work)

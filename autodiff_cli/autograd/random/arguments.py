@@ -21,7 +21,7 @@ def seed_number(seed: object) -> int:
     try:
         number = int(seed) if isinstance(seed, float) else operator.index(seed)  # type: ignore[arg-type]  # what index refuses is caught
     except (TypeError, ValueError, OverflowError):
-        raise fault("E205 seed-whole-number", seed) from None
+        raise fault("E205 seed-whole-number", seed, kind=type(seed).__name__) from None
     if not INT64_MIN <= number < 1 << 64:
         raise fault("E205 seed-lies-between")
     return number % (1 << 64)

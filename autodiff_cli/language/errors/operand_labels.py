@@ -7,13 +7,14 @@ Invariant: an error that has a place already is passed on as it is.
 from __future__ import annotations
 
 import re
-from itertools import zip_longest
 from typing import Any
 
 from ...autograd.calls import Results
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, Label, named_message
+from ...graph.node import Shape
 from ...graph.registry import overloads
+from ...graph.shapes import broadcast_shapes
 from ...graph.sizes import shape_text
 from ...graph.state import STATE
 from ...source import Source
@@ -240,7 +241,7 @@ def _uncalled(tree: syntax.Node, value: Any) -> str:
     return next((part.span.text for part, one in parts if callable(one)), "")
 
 
-def _shape(value: Any) -> tuple[int, ...]:
+def _shape(value: Any) -> Shape:
     """The shape of a tensor or of a list of numbers."""
     if isinstance(value, Tensor):
         return value.shape
@@ -344,9 +345,7 @@ def with_subject(error: AutodiffError, tree: syntax.Node) -> AutodiffError:
     return error.amend(message=named)
 
 
-def _explain_broadcast(
-    error: AutodiffError, tree: syntax.BinOp, left: tuple[int, ...], right: tuple[int, ...]
-) -> None:
+def _explain_broadcast(error: AutodiffError, tree: syntax.BinOp, left: Shape, right: Shape) -> None:
     """A table of the sizes under the operands' names, and the index that makes them fit."""
     a, b = shown_name(tree.left), shown_name(tree.right)
     if not a or not b:
@@ -377,9 +376,8 @@ def _explain_broadcast(
         (len(left) == 2, f"{first}.T {tree.op} {b}", left[::-1], right),
         (len(right) == 2, f"{a} {tree.op} {last}.T", left, right[::-1]),
     ):
-        sizes = list(zip_longest(x[::-1], y[::-1], fillvalue=1))
-        if fits and all(m == n or 1 in (m, n) for m, n in sizes):
-            shape = tuple(max(pair) for pair in reversed(sizes))
+        shape = _together(x, y)
+        if fits and shape is not None:
             what = "with a transpose" if ".T" in new else words
             helps = [f"{what} write `{new}`  -> {shape_text(shape)}"]
             if tree.op == "*" and len(left) == len(right) == 2 and left[1] == right[0]:
@@ -389,8 +387,16 @@ def _explain_broadcast(
             return
 
 
+def _together(left: Shape, right: Shape) -> Shape | None:
+    """What two shapes are broadcast to, if they can be."""
+    try:
+        return broadcast_shapes(left, right)
+    except AutodiffError:
+        return None
+
+
 def _with_inner_sizes(
-    labels: tuple[Label, ...], tree: syntax.BinOp, left: tuple[int, ...], right: tuple[int, ...]
+    labels: tuple[Label, ...], tree: syntax.BinOp, left: Shape, right: Shape
 ) -> tuple[Label, ...]:
     """The operands' labels with the sizes that a product compares, in words."""
     words = {}
@@ -401,26 +407,24 @@ def _with_inner_sizes(
     return tuple(Label(one.span, one.text + words.get(one.span, "")) for one in labels)
 
 
-def _swapped(shape: tuple[int, ...]) -> tuple[int, ...]:
+def _swapped(shape: Shape) -> Shape:
     """The shape of a transposed matrix or of several; empty of a vector."""
     return (*shape[:-2], *shape[:-3:-1]) if len(shape) > 1 else ()
 
 
-def _transposed(name: str, shape: tuple[int, ...]) -> str:
+def _transposed(name: str, shape: Shape) -> str:
     return f"{name}.T" if len(shape) == 2 else f"{name}.mT"
 
 
-def _explain_product(
-    error: AutodiffError, tree: syntax.BinOp, left: tuple[int, ...], right: tuple[int, ...]
-) -> None:
+def _explain_product(error: AutodiffError, tree: syntax.BinOp, left: Shape, right: Shape) -> None:
     """Name the sizes that differ, and the transposition that would fit."""
     a, b = shown_name(tree.left), shown_name(tree.right)
     error.amend(
         message=f"`@` needs matching inner sizes: {shape_text(left)} @ {shape_text(right)}",
-        label=f"{left[-1]} != {right[-2] if len(right) > 1 else right[0]}" if left else "",
+        label=f"{left[-1]} != {right[-2:][0]}",
         labels=_with_inner_sizes(error.diagnostic.labels, tree, left, right),
     )
-    if not (a and b) or not left or not right:
+    if not (a and b):
         return
     if b.endswith(".T") and left[-1] == right[0]:
         error.amend(helps=(f"`.T` turns all dims of a batch: write `{b[:-1]}mT` for `{b}`",))
@@ -432,15 +436,14 @@ def _explain_product(
         (a, left, _transposed(b, right), _swapped(right)),
     ]
     for first, x, second, y in ways[::-1] if len(left) > 2 else ways:  # batches: as attention does
-        alike = min(len(x), len(y)) <= 2 or x[:-2] == y[:-2]
-        if x and y and x[-1] == y[max(len(y) - 2, 0)] and alike:
-            result = (*x[:-1], *y[1:]) if len(y) <= 2 else (*y[:-2], *x[-2:-1], y[-1])
-            shapes = f"{shape_text(x)} @ {shape_text(y)} -> {shape_text(result)}"
+        batch = _together(x[:-2], y[:-2])
+        if x and y and x[-1] == y[-2:][0] and batch is not None:
+            result = shape_text((*batch, *x[-2:-1], *y[-2:][1:]))
+            shapes = f"{shape_text(x)} @ {shape_text(y)} -> {result}"
             error.amend(helps=(f"`{first} @ {second}` has shapes {shapes}",))
             return
     if len(left) != 2 or len(right) not in (1, 2):
         return
-    inner = right[-2] if len(right) > 1 else right[0]
     what = "rows" if len(right) > 1 else "elements"
-    wanted = f"`{b}` needs {left[-1]} {what}, not {inner}"
+    wanted = f"`{b}` needs {left[-1]} {what}, not {right[0]}"
     error.amend(helps=(f"`{a}` has {left[-1]} columns, so {wanted}",))

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -153,23 +154,19 @@ class _Names(dict[str, Any]):
 
 _SCOPE = Scope(None, True)
 _SCOPE.names = _Names()
-_TEXTS: dict[str, dict[str, str]] = {}
 
 
+@cache
 def _texts(file: str) -> dict[str, str]:
     """The text of each definition of a file."""
-    texts = _TEXTS.get(file)
-    if texts is None:
-        whole = (FOLDER / f"{file}.expr").read_text("utf-8")
-        texts = {}
-        for match in _PART.finditer(whole):
-            for size in "123" if match[1].endswith("Nd") else "":
-                name = f"{match[1][:-2]}{size}d"
-                if PRELUDE.get(name) == file:
-                    texts.setdefault(name, re.sub(r"N(?=d\b)|\bN\b", size, match[0]))
-            if not match[1].endswith("Nd"):
-                texts[match[1]] = match[0]
-        _TEXTS[file] = texts  # all of it, or nothing where a limit strikes meanwhile
+    texts: dict[str, str] = {}
+    for match in _PART.finditer((FOLDER / f"{file}.expr").read_text("utf-8")):
+        for size in "123" if match[1].endswith("Nd") else "":
+            name = f"{match[1][:-2]}{size}d"
+            if PRELUDE.get(name) == file:
+                texts.setdefault(name, re.sub(r"N(?=d\b)|\bN\b", size, match[0]))
+        if not match[1].endswith("Nd"):
+            texts[match[1]] = match[0]
     return texts
 
 

@@ -42,8 +42,7 @@ class Handlers:
         found, value = -1, None
         for i, (make, span, _) in enumerate(self.clauses):
             wanted = [BASE] if make is None else _classes(make(scope), span)
-            named = [cls for kind in likely for cls in (kind.line if found < 0 else kind.line[:-3])]
-            exact = any(cls in wanted for cls in named)
+            exact = any(cls in wanted for kind in likely for cls in kind.line)
             if exact or found < 0:
                 caught_here = caught(error, wanted)
                 if caught_here is not None:

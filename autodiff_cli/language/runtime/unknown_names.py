@@ -38,9 +38,10 @@ _WITHHELD = {
         ["breakpoint", "help"], "look with `print(...)`, or in a session: autodiff repl FILE"
     ),
 }
-# What modules are called in programs.
+# What programs import under other names than their own.
 _SHORT = {
-    "np": "numpy", "nn": "torch.nn", "F": "torch.nn.functional", "optim": "torch.optim",
+    "np": "numpy as np", "nn": "torch.nn as nn", "F": "torch.nn.functional as F",
+    "optim": "torch.optim as optim",
 }  # fmt: skip
 # Other languages' constants.
 _CONSTANTS = {
@@ -53,7 +54,7 @@ _MEMBERS = re.compile(r"(?:\.\w+)+")
 _COMPARED = re.compile(r"\s*(==|<-)\s*([^#\n]+)")
 
 
-def unknown_name(name: str, span: Any, scope: Scope) -> AutodiffError:
+def unknown_name(name: str, span: Span, scope: Scope) -> AutodiffError:
     """E201 with similar names and where they were defined."""
     visible = _visible(scope)
     help = (
@@ -63,8 +64,8 @@ def unknown_name(name: str, span: Any, scope: Scope) -> AutodiffError:
         or _end(name, span)
         or _WITHHELD.get(name, "")
         or _of_other_languages(name)
-        or _member_of(name, visible)
         or _imported(name, span)
+        or _member_of(name, visible)
         or _of_members(name, span, visible)
     )
     close = [] if help else suggest(name, [*visible, *_uncalled(name, span)], own=visible)
@@ -80,7 +81,7 @@ def unknown_name(name: str, span: Any, scope: Scope) -> AutodiffError:
     if later and not help:
         help, close = _MOVE.format(later), []
     if not help:
-        option = isinstance(span, Span) and span.source.name.startswith("<-D ")
+        option = span.source.name.startswith("<-D ")
         first = f"add it before: `-D +{name}=...`" if option else f"assign it first: `{name} = ...`"
         help = f"did you mean `{close[0]}`?" if close else first
     if close and close[0].lower() == name.lower():
@@ -96,14 +97,12 @@ def unknown_name(name: str, span: Any, scope: Scope) -> AutodiffError:
     )
 
 
-def _uncalled(name: str, span: Any) -> list[str]:
+def _uncalled(name: str, span: Span) -> list[str]:
     """The known names that one may mean that is not called: constants, namespaces where a member
     follows, functions one slip away where nothing is computed with it."""
-    text, start, end = (
-        (span.source.text, span.start, span.end) if isinstance(span, Span) else ("", 0, 0)
-    )
-    member = text[end : end + 1] == "."
-    operand = _OPERATOR.search(text[:start].rstrip()[-1:] + text[end:].lstrip()[:1]) is not None
+    before, after = span.source.text[: span.start], span.source.text[span.end :]
+    member = after.startswith(".")
+    operand = _OPERATOR.search(before.rstrip()[-1:] + after.lstrip()[:1]) is not None
     constants = from_above(CONSTANTS)
 
     def offered(known: str) -> bool:
@@ -149,21 +148,20 @@ def _member_of(name: str, visible: dict[str, Any]) -> str:
     return ""
 
 
-def _imported(name: str, span: Any) -> str:
+def _imported(name: str, span: Span) -> str:
     """For `math.pi` where `import math` is missing."""
-    if not STATE.python or not isinstance(span, Span) or span.source.text[span.end :][:1] != ".":
+    if not STATE.python or not span.source.text.startswith(".", span.end):
         return ""
-    module = _SHORT.get(name, name)
-    line = f"import {module}" + (f" as {name}" if name != module else "")
-    return f"begin the program with `{line}`" if module in MODULES else ""
+    module = _SHORT.get(name, name if name in MODULES else "")
+    return module and f"begin the program with `import {module}`"
 
 
-def _of_members(name: str, span: Any, visible: dict[str, Any]) -> str:
+def _of_members(name: str, span: Span, visible: dict[str, Any]) -> str:
     """For `optimizer.step()`: the object of the program that has all that is asked of the name and
     is not asked it by its own; or else a line that makes one."""
-    text = span.source.text if isinstance(span, Span) else ""
+    text = span.source.text
     asked = set(re.findall(rf"\b{name}\.(\w+)\(", text))
-    if not asked or text[span.end : span.end + 1] != ".":
+    if not asked or not text.startswith(".", span.end):
         return ""
     objects = {n: value for n, value in visible.items() if isinstance(value, Object)}
     has = {
@@ -186,17 +184,16 @@ def _of_members(name: str, span: Any, visible: dict[str, Any]) -> str:
     return f"make it first: `{name} = {optim}.SGD({made}, lr=0.1)`" if made != "[]" else ""
 
 
-def _prompt(span: Any) -> str:
+def _prompt(span: Span) -> str:
     """For `In [1]: x.grad`, which reads as an annotation."""
-    text, start = (span.source.text, span.start) if isinstance(span, Span) else ("", 0)
-    counted = CELL.match(text, start)
+    counted = CELL.match(span.source.text, span.start)
     return f"remove the `{counted[0]}` in front of the line: a prompt" if counted else ""
 
 
-def _of_library(name: str, span: Any) -> str:
+def _of_library(name: str, span: Span) -> str:
     """For `tf.reduce_sum`: what it is called here."""
     library = _LIBRARIES.get(name)
-    if library is None or not isinstance(span, Span):
+    if library is None:
         return ""
     member = _MEMBERS.match(span.source.text, span.end)
     full = f"{name}{member[0]}" if member is not None else ""
@@ -213,7 +210,7 @@ def _of_other_languages(name: str) -> str:
     return f"did you mean `{constant}`?" if constant else ""
 
 
-def _meant_assignment(name: str, span: Any) -> str:
+def _meant_assignment(name: str, span: Span) -> str:
     """For a line `loss == sum(x)`."""
     compared = _COMPARED.match(span.source.text, span.end)
     if compared is None or span.source.line(span.line)[: span.column - 1].strip():
@@ -225,9 +222,9 @@ def _meant_assignment(name: str, span: Any) -> str:
     return f"`{compared[1]}` compares; to assign write `{name} = {shown}`"
 
 
-def _end(name: str, span: Any) -> str:
+def _end(name: str, span: Span) -> str:
     """For the last index, and for the end of a block, in other languages."""
-    if name != "end" or not isinstance(span, Span):
+    if name != "end":
         return ""
     before = span.source.line(span.line)[: span.column - 1].strip()
     if not before:
@@ -236,7 +233,7 @@ def _end(name: str, span: Any) -> str:
     return "leave it out: write `:` for `:end`" if before[-1] == ":" else last
 
 
-def unknown_op(name: str, span: Any, scope: Scope) -> AutodiffError:
+def unknown_op(name: str, span: Span, scope: Scope) -> AutodiffError:
     """E202: a name that was called."""
     visible = _visible(scope)
     own = {k for k, value in visible.items() if is_callable(value) or hasattr(value, "call")}

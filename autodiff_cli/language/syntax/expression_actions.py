@@ -356,7 +356,6 @@ class ExpressionActions(Parts):
 
     def clause_if(self, v: Values, start: int, end: int) -> s.Comprehension:
         v[0].ifs.append(v[2])
-        v[0].span = Span(self.source, start, end)
         return v[0]
 
     # ---- strings ----------------------------------------------------------------------------

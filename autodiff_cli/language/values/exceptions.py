@@ -150,7 +150,7 @@ def kinds(error: AutodiffError) -> tuple[UserClass, ...]:
         names = ("RuntimeError", "ValueError")
     if known is not None and known[1]:
         names = (known[1],)
-    if isinstance(cause, Exception) and not isinstance(cause, AutodiffError | BindError):
+    elif isinstance(cause, Exception) and not isinstance(cause, AutodiffError | BindError):
         name = type(cause).__name__
         if name in EXCEPTIONS and code != "E503":  # the kernels of PyTorch's ops
             names = (name, *names)
