@@ -267,3 +267,10 @@ def test_vectors_of_every_kind(cli, name: str) -> None:
     text = f"{VARIABLES[name]}\nloss = sum(x * x * x{more})\n"
     for vector in VECTORS:
         assert cli("hessian", "-", "--hvp", vector, stdin=text).code in (0, 3)
+
+
+@pytest.mark.parametrize("rows", [64, 65])
+def test_eigenvalues_of_small_hessians_are_told(rows):
+    text = f"x = arange({rows}.0).requires_grad_(); loss = sum(x * x)"
+    assert (find(text).spectrum is not None) == (rows == 64)
+    assert find(text, eigenvalues=True).spectrum is not None

@@ -196,3 +196,23 @@ def test_lists_that_are_no_arrays_are_left_to_others(name: str) -> None:
     assert found[1] == len(text)
     assert found[0].shape == expected.shape
     assert found[0].tolist() == expected.tolist() == json.loads(json.dumps(eval(text)))
+
+
+NAMES = """
+import torch
+made = lambda: torch.tensor(1.0, requires_grad=True)
+keys = (10**18, -(10**18), 10**18 + 1, -(10**18) - 1, "a" * 60, "a" * 61, True, 1.5)
+p = {key: made() for key in keys}
+q = [made() for i in range(1001)]
+r = {i: made() for i in range(1002)}
+loss = sum([*p.values(), *q, *r.values()])
+loss.backward()
+"""
+
+
+def test_which_parts_of_values_have_names() -> None:
+    report = run(Source(NAMES, "names.py"))
+    assert report.error is None
+    keys = 10**18, -(10**18), "a" * 60, True
+    lists = [f"{name}[{i}]" for name in "qr" for i in range(1000)]
+    assert list(report.tensors) == [*(f"p[{key!r}]" for key in keys), *lists, "loss"]

@@ -181,18 +181,14 @@ def _fresh_copy(value: Object) -> Object:
     return made
 
 
-def _array(value: Tensor) -> np.ndarray:
-    return np.asarray(value_of(value.node), order="C")
-
-
 def _moving(op: Op, draw: Callable[..., np.ndarray], concentration: Tensor) -> Tensor:
     """A draw that knows how it moves with its parameter."""
-    values = constant(draw(_array(concentration), default_stream()))
+    values = constant(draw(value_of(concentration.node), default_stream()))
     return Tensor(op(values, concentration.node))
 
 
 def _binomial(count: Tensor, prob: Tensor) -> Tensor:
-    counts, probs = _array(count), _array(prob)
+    counts, probs = value_of(count.node), value_of(prob.node)
     return Tensor(constant(binomial(counts, probs, default_stream())))
 
 

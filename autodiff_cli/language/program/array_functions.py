@@ -213,7 +213,7 @@ def numbers(value: object, what: str) -> np.ndarray:
     if array.dtype in NUMERIC:
         return array
     native = array.dtype.newbyteorder("=")
-    if native not in NUMERIC and (native.kind != "u" or native.itemsize > 4):
+    if native not in NUMERIC and not np.can_cast(native, INT64):
         kind = array.dtype if array.ndim else type(array.item()).__name__
         raise fault("E208 numeric-array", what=what, kind=kind)
     return array.astype(native if native in NUMERIC else INT64)

@@ -296,7 +296,9 @@ def compile_assign(tree: syntax.Assign, context: Context) -> RunStatement:
             assign(scope, value)
         if noted:
             if type(value) is Tensor:
-                note(names[0] if names else None, value)
+                note(None, value)
+                for name in reversed(names):
+                    note(name, value)
             elif type(value) is tuple and many:
                 for name, item in zip(many, value, strict=False):
                     note(name, item)

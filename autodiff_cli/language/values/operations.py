@@ -118,7 +118,7 @@ def tensor_binary(symbol: str, left: Any, right: Any) -> Any:
     op = getattr(F, key)
     if symbol == "/" and not isinstance(left, Tensor) and x.weak and right.tag is None:
         op = F.number_quotient
-    result = op.apply([x, y]) if op.tensor_params == (0, 1) and len(op.params) == 2 else op(x, y)
+    result = op.apply([x, y])
     return calls.wrapped(op, result, (left, right), {})
 
 
