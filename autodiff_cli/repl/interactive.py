@@ -244,9 +244,9 @@ class Interactive(Program):
         """Undo a pure entry, the last one."""
         names = self.scope.names
         for name, value in entry.found.items():
-            if value is _MISSING or name == "_":
+            if value is _MISSING:
                 names.pop(name, None)
-            if value is not _MISSING:
+            else:
                 names[name] = value
         self.world = entry.world.copy()
 
