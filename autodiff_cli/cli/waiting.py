@@ -31,7 +31,7 @@ class Sign:
         self.shown = False
         self.lock = threading.Lock()
         self.over = threading.Event()
-        self.thread = threading.Thread(target=self._run, name="waiting", daemon=True)
+        self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
 
     def _run(self) -> None:

@@ -27,7 +27,7 @@ def built(
     formula: Formula, names: Mapping[Node, str], shown: Callable[[Node], Node]
 ) -> tuple[Any, list[tuple[str, Node]]]:
     """The value of a formula, and its parts that have names; `shown` gives what to read."""
-    scope = Scope(None, True)
+    scope = Scope()
     places: dict[str, str] = {}
     said = mentioned((formula.shown, *(part for _, part in formula.lets)))
     for node, text_ in names.items():

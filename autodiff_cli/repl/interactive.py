@@ -262,7 +262,7 @@ class Interactive(Program):
         if self.announce is not None:
             self.announce()
         entries = self.entries
-        self.scope = Scope(None, True)
+        self.scope = Scope()
         self.world = fresh_state(self.options, self._default_dtype(), self.python)
         self.entries = []
         with uninterrupted():

@@ -78,7 +78,7 @@ def made(case: Case, seed: str) -> tuple[dict[str, Node], Node | None, dict[Node
 
 
 def evaluated(shown: Expression, names: Mapping[str, Any]) -> np.ndarray:
-    scope = Scope(None, True)
+    scope = Scope()
     scope.names.update({n: v if isinstance(v, Tensor) else Tensor(v) for n, v in names.items()})
     (statement,) = parse(Source(text(shown), "formula")).body
     found = compile_expression(statement.value, Context(True))(scope)  # type: ignore[attr-defined]  # an Assign

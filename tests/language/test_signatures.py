@@ -76,7 +76,7 @@ def definitions() -> dict[str, dict[str, str]]:
 
 
 def test_defaults_are_those_of_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prelude, "_SCOPE", Scope(None, True))  # all is defined here, once more
+    monkeypatch.setattr(prelude, "_SCOPE", Scope())  # all is defined here, once more
     prelude._SCOPE.names = prelude._Names()
     ours = definitions()
     for title, values in json.loads(FIXTURE.read_text("utf-8")).items():

@@ -152,7 +152,7 @@ class _Names(dict[str, Any]):
         return found
 
 
-_SCOPE = Scope(None, True)
+_SCOPE = Scope()
 _SCOPE.names = _Names()
 
 

@@ -240,7 +240,7 @@ class Compiled:
     ) -> tuple[list[str], list[Node]]:
         """Run the program, on one example where a trace follows many; the names of the variables,
         and the nodes that a call computes."""
-        scope = Scope(None, True)
+        scope = Scope()
         leaves: dict[str, Tensor] = {}
         for name, node in nodes.items():
             if trace is not None and name in self.vmap:

@@ -66,7 +66,7 @@ class Program:
     def __init__(self, source: Source, options: Options):
         self.source = source
         self.options = options
-        self.scope = Scope(None, True)
+        self.scope = Scope()
         self.printed: list[str] = []
         self.tree: syntax.Module | None = None
         self.loss_name: str | None = None

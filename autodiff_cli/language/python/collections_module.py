@@ -35,7 +35,7 @@ def signature(name: str, params: list[Param], body: Any, defaults: list[Any], **
         name.rpartition(".")[2],
         Parameters(params, None, name),
         lambda scope: body(scope.names),
-        Scope(None),
+        Scope(),
         _NOWHERE,
         defaults,
         others,

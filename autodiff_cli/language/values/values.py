@@ -284,14 +284,15 @@ class OpFunction(Callee):
 
 
 class Scope:
-    """Names of a running module, function or comprehension; lookups go outwards."""
+    """Names of a running module, function or comprehension; lookups go outwards. What is outermost
+    is a `function`: comprehensions assign to the names around them."""
 
     __slots__ = ("function", "names", "outer")
 
-    def __init__(self, outer: Scope | None, function: bool = False):
+    def __init__(self, outer: Scope | None = None, function: bool = False):
         self.names: dict[str, Any] = {}
         self.outer = outer
-        self.function = function
+        self.function = function or outer is None
 
     def outermost(self) -> Scope:
         """The scope of the module."""

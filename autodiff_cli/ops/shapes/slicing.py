@@ -388,7 +388,7 @@ def unfold_backward(grad: Tensor, shape: Any, dimension: int, size: int, step: i
 
 def _strided_shape(input, size, stride, offset, within):
     last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=False))
-    wrong = len(size) != len(stride) or min((*size, *stride, offset), default=0) < 0
+    wrong = len(size) != len(stride) or min((*size, *stride, offset)) < 0
     if wrong or (last >= input.numel and 0 not in size):
         raise fault("E309 view-size", size, stride, offset, input)
     return size, input.dtype
