@@ -553,18 +553,6 @@ class Tensor:
             storage.set_apart(self.steps.last, node)
         self._turn_to(node)
 
-    # -- autograd -----------------------------------------------------------------------------
-
-    def backward(
-        self,
-        gradient: Tensor | None = None,
-        retain_graph: bool | None = None,
-        create_graph: bool = False,
-    ) -> None:
-        from .gradients import backward
-
-        backward([self], [gradient], retain_graph=retain_graph, create_graph=create_graph)
-
     def __repr__(self) -> str:
         return f"Tensor({self._node!r})"
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import autodiff_cli.ops  # noqa: F401  # declares the table
+from autodiff_cli.autograd.gradients import backward
 from autodiff_cli.autograd.tensor import Tensor, new_leaf
 from autodiff_cli.engine.evaluate import evaluate
 from autodiff_cli.errors import AutodiffError
@@ -31,7 +32,7 @@ def test_a_chain_of_nodes_is_no_recursion() -> None:
     node = leaf.node
     for _ in range(100_000):
         node = F.neg(node)
-    Tensor(node).backward()
+    backward([Tensor(node)], [None])
     assert leaf.grad is not None
     assert leaf.grad.numpy() == 1.0
     evaluate([node])
@@ -146,7 +147,7 @@ def test_evaluating_nothing() -> None:
     node = constant(np.ones(2))
     evaluate([node, node])
     with pytest.raises(AutodiffError):
-        Tensor(node).backward()
+        backward([Tensor(node)], [None])
 
 
 @pytest.mark.parametrize("last", [False, True])

@@ -169,6 +169,8 @@ def main() -> None:
         made(cases, (2, 3), 0.25, "float32", kind=kind)
         made(cases, (12,), 0.25, "float64", kind=kind)
     made(cases, (1200,), 0.25, "float32", options={"profile": "full"})
+    for width in range(24, 34):
+        made(cases, (2, 9), 0.25, "float32", options={"linewidth": width})
     made(cases, (3, 4), 0.25, "float32", options={"edgeitems": 0})
     made(cases, (), 0.25, "float32", options={"edgeitems": 0})
     listed(cases, [2**63 - 1, -(2**63)], "int64")

@@ -429,16 +429,27 @@ def _(g, out, input, dim, index, src, reduce, include_self):
 def _check_rows(name: str, input: Node, dim: int, index: Node, source: Node | None = None) -> None:
     if index.ndim > 1:
         raise fault("E302 needs-vector-indices", name, index)
+    if source is not None:
+        check_dtypes(name, input, source)
+        _check_source(name, input, dim, index.numel, source)
     long = name in ("index_copy", "index_fill")
     check_indices(name, index, dim, input.shape[dim] if input.shape else 1, long=long)
-    if source is None:
+
+
+def _check_source(name: str, input: Node, dim: int, count: int, source: Node) -> None:
+    """E302 unless the source has `count` slices of the input's shape and as many dims; `index_copy`
+    takes a number for a vector of one and a vector for a number. Its class is PyTorch's."""
+    shape, given = input.shape or (1,), source.shape or (1,)
+    want = (*shape[:dim], count, *shape[dim + 1 :])
+    copies = name == "index_copy"
+    if given == want and (copies or source.ndim == input.ndim):
         return
-    check_dtypes(name, input, source)
-    want = (*input.shape[:dim], index.numel, *input.shape[dim + 1 :])
-    if (source.shape or (1,)) != want and not (
-        index.numel == 1 and source.shape in (input.shape, ()) and not input.shape
-    ):
-        raise fault("E302 source-shape-shape", name, source, want, dim)
+    many = not source.shape and count != 1 and (copies or dim == 0)
+    slices = [x.shape[:dim] + x.shape[dim + 1 :] for x in (input, source)]
+    other = input.shape and source.shape and source.ndim != input.ndim
+    by_index = many or (copies and (other or slices[0] == slices[1]))
+    kind = "IndexError" if by_index else "RuntimeError"
+    raise fault("E302 source-shape-shape", name, source, want if input.shape else (), dim, kind)
 
 
 def _index_add_shape(input, dim, index, source, alpha):

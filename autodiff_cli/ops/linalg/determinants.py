@@ -51,7 +51,7 @@ def _batch_shape(name, A):
 
 def _with_nan(value, a):
     """LAPACK may overlook a nan when it looks for the largest pivot."""
-    return np.where(np.isnan(a).any((-2, -1)), np.nan, value).astype(a.dtype, copy=False)
+    return np.where(np.isnan(a).any((-2, -1)), np.nan, value).astype(a.dtype)
 
 
 def _slogdet(a):
@@ -71,7 +71,7 @@ def _cofactors(a):
         others = np.where(np.eye(n, dtype=bool), 1, values[..., None, :]).prod(-1)
         sign = (np.linalg.det(U) * np.linalg.det(Vh))[..., None, None]
         found = np.where(regular, found, sign * (U * others[..., None, :]) @ Vh)
-    return found.astype(a.dtype, copy=False)
+    return found.astype(a.dtype)
 
 
 @opaque(
@@ -100,7 +100,7 @@ def _cofactors_slope(g, a):
     turned = np.swapaxes(u, -1, -2) @ g @ np.swapaxes(vh, -1, -2)
     diagonal = np.einsum("...ij,...ii->...j", products, turned)[..., None]
     slope = np.where(np.eye(n, dtype=bool), diagonal, -products * np.swapaxes(turned, -1, -2))
-    return (sign[..., None, None] * (u @ slope @ vh)).astype(a.dtype, copy=False)
+    return (sign[..., None, None] * (u @ slope @ vh)).astype(a.dtype)
 
 
 @opaque(

@@ -37,7 +37,7 @@ def _running_shape(input, dim, dtype):
 def _running(ufunc):
     def kernel(x, dim, dtype):
         dtype = _running_dtype(x, dtype)
-        x = x.astype(dtype, copy=False)
+        x = np.asarray(x, dtype)
         wide = _WIDER.get(dtype.name, dtype)
         return (ufunc.accumulate(x, axis=dim, dtype=wide) if x.ndim else x).astype(dtype)
 

@@ -157,7 +157,7 @@ def _prod(x, dim, keepdim, dtype=None):
     axis = dim if dim is not None and x.ndim else None
     dtype = _sum_dtype(x, dtype)
     wide = FLOAT32 if dtype == FLOAT16 else dtype  # as PyTorch multiplies
-    return np.multiply.reduce(x, axis=axis, dtype=wide, keepdims=keepdim).astype(dtype, copy=False)
+    return np.multiply.reduce(x, axis=axis, dtype=wide, keepdims=keepdim).astype(dtype)
 
 
 ZEROS = S(t(2, 3, values=[[0.0, 2.0, 3.0], [0.0, 0.0, 5.0]]), 1)
