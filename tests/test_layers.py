@@ -27,7 +27,6 @@ EARLY = {
     ("checks.deadline", "graph.state"): "the process that waits",
     ("render.files", "render.values"): "commands that write no table",
     ("render.files", "render.selection"): "commands that write no table",
-    ("autograd.tensor", "autograd.gradients"): "they need each other",
     ("graph.symbolic_numbers", "graph.op"): "they need each other",
     ("language.python.math_names", "language.python.builtins"): "they need each other",
     ("language.values.operations", "language.values.subscripts"): "they need each other",
