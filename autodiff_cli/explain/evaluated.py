@@ -73,4 +73,4 @@ def close(found: np.ndarray, expected: np.ndarray, everywhere: bool = True) -> b
 def _evaluated(expression: Expression, scope: Scope) -> Any:
     (statement,) = parse(Source(text(expression), "<derivative>")).body
     assert isinstance(statement, ExprStmt)
-    return compile_expression(statement.value, Context(True))(scope)
+    return compile_expression(statement.value, Context())(scope)

@@ -122,7 +122,7 @@ class Interactive(Program):
         outcome = Outcome()
         for tree in entry.trees:
             STATE.shown = None
-            compile_block([tree], Context(True))(self.scope)
+            compile_block([tree], Context())(self.scope)
             self._settle(tree, entry)
             for name in bound_names(tree):
                 if name not in outcome.assigned:
@@ -378,7 +378,7 @@ class Interactive(Program):
         try:
             with self._entered(), interruptible():
                 STATE.wrt = {}
-                return then(compile_expression(tree, Context(True))(self.scope))
+                return then(compile_expression(tree, Context())(self.scope))
         finally:
             self.world = before
 

@@ -81,7 +81,7 @@ def evaluated(shown: Expression, names: Mapping[str, Any]) -> np.ndarray:
     scope = Scope()
     scope.names.update({n: v if isinstance(v, Tensor) else Tensor(v) for n, v in names.items()})
     (statement,) = parse(Source(text(shown), "formula")).body
-    found = compile_expression(statement.value, Context(True))(scope)  # type: ignore[attr-defined]  # an Assign
+    found = compile_expression(statement.value, Context())(scope)  # type: ignore[attr-defined]  # an Assign
     return np.asarray(found.numpy() if isinstance(found, Tensor) else found)
 
 

@@ -231,7 +231,7 @@ def define(name: str) -> Any:
     span = STATE.span
     try:
         tree = parse(PreludeSource(_written_out(_texts(file)[name]), "<library>"))
-        compile_block(tree.body, Context(True))(_SCOPE)
+        compile_block(tree.body, Context())(_SCOPE)
         found = names[name]
         if isinstance(found, UserClass):
             found.fixed = True

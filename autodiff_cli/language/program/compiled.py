@@ -117,7 +117,7 @@ class Compiled:
         with own_state():
             self.tree = tree = parse(source)
             STATE.python = self.python = syntax.has_import(tree)
-            self.block = compile_block(tree.body, Context(True))
+            self.block = compile_block(tree.body, Context())
         self.assigned = module_names(tree)
         called = {id(node.func) for node in syntax.walk(tree) if isinstance(node, syntax.Call)}
         names = (node for node in syntax.walk(tree) if isinstance(node, syntax.Name))

@@ -109,7 +109,7 @@ class Program:
             self._prepare_defines(tree)
             self._watch(tree)
             body = self.statements(tree)
-            block = compile_module(body, Context(True)) if body else None
+            block = compile_module(body, Context()) if body else None
         except RecursionError:
             raise fault("E108 program-nested-too-deeply") from None
         if self._implicit_allowed(tree):
@@ -224,7 +224,7 @@ class Program:
         tree = parse(Source(value, name))
         if len(tree.body) != 1 or not isinstance(tree.body[0], syntax.ExprStmt):
             raise fault("E102 value-not-expression", value=value, span=tree.span)
-        return compile_expression(tree.body[0].value, Context(True))(self.scope)
+        return compile_expression(tree.body[0].value, Context())(self.scope)
 
     # -- the implicit loss --------------------------------------------------------------------
 

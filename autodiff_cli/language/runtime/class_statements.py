@@ -25,7 +25,7 @@ def compile_class(tree: syntax.ClassDef, context: Context) -> Callable[[Scope], 
     keywords = [(k.name, compile_expression(k.value, context)) for k in tree.keywords]
     names, outer = assigned_names(tree.body)
     path = context.path + tree.name
-    inner = Context(False, frozenset(names), f"{path}.")
+    inner = Context(frozenset(names), f"{path}.")
     inner.in_class = True
     inner.declare(tree.body, outer)
     block = compile_block(tree.body, inner)

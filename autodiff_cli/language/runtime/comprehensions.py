@@ -26,7 +26,7 @@ def _steps(
     """Goes through the results of a comprehension, values or tuples; the first source is read at
     once. Names are in a scope of its own, which like methods does not see those of its class."""
     names = {n for g in tree.generators for n in target_names(g.target)}
-    inner = Context(False, frozenset() if context.in_class else context.locals - names)
+    inner = Context(frozenset() if context.in_class else context.locals - names)
     clauses: list[Clause] = [
         (
             compile_target(clause.target, inner),

@@ -31,16 +31,14 @@ Unknown = Callable[[str, Span, Scope], AutodiffError]
 
 
 class Context:
-    """Where code stands: at module level or in a function with these local names."""
+    """Where code stands: at module level, or in a function or class with these local names."""
 
     __slots__ = ("global_names", "in_class", "locals", "module_level", "nonlocal_names", "path")
 
-    def __init__(
-        self, module_level: bool, local_names: frozenset[str] = frozenset(), path: str = ""
-    ):
-        self.module_level = module_level
+    def __init__(self, local_names: frozenset[str] | None = None, path: str = ""):
+        self.module_level = local_names is None
         self.path = path  # what stands before the names of functions and classes made here
-        self.locals = local_names
+        self.locals = local_names or frozenset()
         self.global_names: set[str] = set()
         self.nonlocal_names: set[str] = set()
         self.in_class = False
@@ -336,9 +334,8 @@ def _slice(tree: syntax.Slice, context: Context) -> Run:
 
 def _lambda(tree: syntax.Lambda, context: Context) -> Run:
     parameters = Parameters(tree.params, tree, f"{context.path}<lambda>")
-    inner = Context(
-        False, frozenset(p.name for p in tree.params), f"{context.path}<lambda>.<locals>."
-    )
+    names = frozenset(p.name for p in tree.params)
+    inner = Context(names, f"{context.path}<lambda>.<locals>.")
     body = compile_expression(tree.body, inner)
     defaults = compile_defaults(tree.params, context)
     span, in_class = tree.span, context.in_class

@@ -219,7 +219,7 @@ def compile_function(tree: syntax.FunctionDef, context: Context) -> Callable[[Sc
     """`make(scope) -> function` of a `def`."""
     names, outer = assigned_names(tree.body)
     path = context.path + tree.name
-    inner = Context(False, frozenset(names | {p.name for p in tree.params}), f"{path}.<locals>.")
+    inner = Context(frozenset(names | {p.name for p in tree.params}), f"{path}.<locals>.")
     inner.declare(tree.body, outer)
     stepwise = yields(tree.body)
     block = compile_generator(tree, inner, path) if stepwise else compile_block(tree.body, inner)

@@ -273,6 +273,8 @@ def computed(name: str) -> Callable[..., Any]:
                 del given[function.nin :]
             with suppress(ValueError):  # NumPy has better words
                 check_size(np.broadcast_shapes(*map(np.shape, given)), DTYPES["float64"])
+        if out is not None:
+            named["out"] = _copied(out)
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
@@ -280,7 +282,8 @@ def computed(name: str) -> Callable[..., Any]:
             except Refused as problem:
                 raise fault("E205 numpy-called-method", problem, name=name) from None
         if out is not None:
-            return _written(out, found)
+            out.overwrite(constant(named["out"]))
+            return out
         if isinstance(found, tuple | list):
             return (tuple if isinstance(found, tuple) else list)(map(given_back, found))
         result = given_back(found)
@@ -328,12 +331,11 @@ def operate(symbol: str, *operands: Any) -> Any:
     return guarded(symbol, computed(_OPERATORS[symbol]), list(operands), {})
 
 
-def _written(out: Any, found: Any) -> Array:
-    """`np.add(a, b, out=c)`."""
+def _copied(out: Any) -> np.ndarray:
+    """What NumPy writes into for `np.add(a, b, out=c)`."""
     if not isinstance(out, Array):
         raise fail("E208", "out= takes a NumPy array", help="np.zeros(3)")
-    out.overwrite(constant(np.asarray(found, dtype=out.dtype)))
-    return out
+    return value_of(out.node).copy()
 
 
 def _product_shape(a: Any, b: Any) -> tuple[int, ...]:
