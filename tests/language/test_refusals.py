@@ -31,7 +31,6 @@ M.permute(1, 0, 2)
 torch.rot90(x)
 torch.meshgrid()
 torch.baddbmm(M, M, M)
-x.index_copy(0, i, torch.ones(2))
 x.requires_grad = 3
 torch.linalg.matrix_norm(x)
 F.batch_norm(x, None, None, training=True)
