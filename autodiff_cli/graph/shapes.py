@@ -38,7 +38,7 @@ def reduced_count(shape: Shape, dims: tuple[int, ...] | None) -> int:
 def infer_size(shape: Shape, size: Shape) -> Shape:
     """`size` with a -1 replaced so that the element count is that of `shape`; E303 otherwise."""
     total = count(shape)
-    if count(size) == total and -1 not in size and min(size, default=0) >= 0:
+    if count(size) == total and min(size, default=0) >= 0:
         return size
     unknown = [i for i, s in enumerate(size) if s == -1]
     if len(unknown) > 1:

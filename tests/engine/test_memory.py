@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tracemalloc
+from itertools import combinations
 from math import prod
 from typing import Any
 
@@ -86,6 +87,24 @@ def test_the_pool_is_bounded(pool: dict[Any, Any], monkeypatch: pytest.MonkeyPat
     for n in range(20):  # other forms push those out that nobody uses
         memory.allocate((BIG[0] + n,), FLOAT)
         assert sum(a.nbytes for ready in pool.values() for a in ready) <= memory.MOST_BYTES
+
+
+def test_who_has_memory_for_itself() -> None:
+    """A value stays the array it is where it has all of some memory that nothing else has."""
+    n = memory.SMALL
+    kept, whole, turned, large = np.ones(n), np.ones(n), np.ones((2, n)), np.ones(2 * n)
+    foreign = np.frombuffer(bytearray(8 * n))
+    values = [
+        whole, turned.T, kept, kept.reshape(2, -1), large[:n], large[n:], foreign,
+        foreign.reshape(2, -1), whole, whole.reshape(2, -1), np.ones(n - 1),
+    ]  # fmt: skip
+    found = memory.owned(values, [kept.reshape(2, -1), "no array"])
+    assert [mine is value for mine, value in zip(found, values, strict=True)] == [True] * 2 + [
+        False
+    ] * 9
+    for mine, value in zip(found, values, strict=True):
+        same(mine, value)
+    assert not any(np.shares_memory(a, b) for a, b in combinations([*found, kept], 2))
 
 
 def test_results_held_keep_their_values() -> None:

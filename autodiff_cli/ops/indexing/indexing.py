@@ -108,9 +108,11 @@ def _selected_shape(input, dim, index):
     if index.ndim > 1:
         raise fault("E302 index_select-needs-vector-indices", index)
     check_indices("index_select", index, dim, input.shape[dim] if input.shape else 1)
-    if not input.shape:
-        return (), input.dtype
-    return (*input.shape[:dim], index.numel, *input.shape[dim + 1 :]), input.dtype
+    if input.shape:
+        return (*input.shape[:dim], index.numel, *input.shape[dim + 1 :]), input.dtype
+    if index.numel != 1:
+        raise fault("E302 index_select-of-number", index)
+    return (), input.dtype
 
 
 @movement(

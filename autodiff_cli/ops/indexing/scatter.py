@@ -432,8 +432,9 @@ def _check_rows(name: str, input: Node, dim: int, index: Node, source: Node | No
     if source is not None:
         check_dtypes(name, input, source)
         _check_source(name, input, dim, index.numel, source)
-    long = name in ("index_copy", "index_fill")
-    check_indices(name, index, dim, input.shape[dim] if input.shape else 1, long=long)
+    fills = name == "index_fill"
+    size = input.shape[dim] if input.shape else 1
+    check_indices(name, index, dim, size, fills, long=fills or name == "index_copy")
 
 
 def _check_source(name: str, input: Node, dim: int, count: int, source: Node) -> None:
