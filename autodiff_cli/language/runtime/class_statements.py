@@ -47,8 +47,7 @@ def compile_class(tree: syntax.ClassDef, context: Context) -> Callable[[Scope], 
         body = Scope(cell)
         body.names["__qualname__"] = path
         block(body)
-        if isinstance(words, str):
-            body.names.setdefault("__doc__", words)
+        body.names.setdefault("__doc__", words if isinstance(words, str) else None)
         made: Any = make_class(tree.name, parents, body.names, given, annotated, tree.name_span)
         cell.names["__class__"] = made
         store(scope, decorated(scope, made))

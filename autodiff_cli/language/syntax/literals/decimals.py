@@ -58,7 +58,7 @@ def _whole_limits() -> tuple[np.ndarray, np.ndarray]:
     """For each count of digits after the point: 10**count, and the largest whole part that keeps
     all the digits together below 2**62."""
     powers = [10**count if count < 19 else 0 for count in range(_MAX_DIGITS + 1)]
-    limits = [max((2**62 - power) // power, 0) if power else 0 for power in powers]
+    limits = [2**62 // power - 1 if power else 0 for power in powers]
     return np.array(powers), np.array(limits)
 
 
