@@ -339,7 +339,7 @@ def _lu_factor(a, pivot):
     k = min(m, n)
     outputs = [((m, n), a.dtype), ((k,), INT32), ((), INT32)]
     if a.size == 0:
-        return each(lambda a: (a, np.arange(1, k + 1), 0), outputs, a)
+        return each(lambda a: (a, np.arange(k), 0), outputs, a)
     (getrf,) = lapack(a, "getrf")
 
     def single(a):
