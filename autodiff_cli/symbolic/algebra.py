@@ -271,7 +271,7 @@ class Algebra:
             for atom, at, power in factors:
                 shown = [("=", colors[x]) if x in colors else ("", repr(x)) for x in at]
                 symmetric = self.atoms[atom].symmetric
-                whole = (atom, power, tuple(sorted(shown, key=repr) if symmetric else shown))
+                whole = (atom, power, tuple(sorted(shown) if symmetric else shown))
                 for place, label in enumerate(at):
                     if label in seen:
                         seen[label].append(repr((whole, 0 if symmetric else place)))

@@ -242,17 +242,15 @@ def _convolution(name, n, input, weight, bias, stride, padding, dilation, groups
 
     def run(x):
         pads, x = _padding(name, n, padding, x, kernel, stride, dilation)
-        sizes = tuple(
-            (size + 2 * p - d * (k - 1) - 1) // s + 1
-            for size, p, d, k, s in zip(x.shape[2:], pads, dilation, kernel, stride, strict=True)
-        )
+        padded = tuple(size + 2 * p for size, p in zip(x.shape[2:], pads, strict=True))
+        reach = tuple(d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True))
+        sizes = tuple((size - k) // s + 1 for size, k, s in zip(padded, reach, stride, strict=True))
         if min(sizes) < 1:
-            short = max(
-                d * (k - 1) + 1 - size - 2 * p
-                for size, p, d, k in zip(x.shape[2:], pads, dilation, kernel, strict=True)
-            )
+            short = max(k - size for size, k in zip(padded, reach, strict=True))
             fits = max(pads) - (-short // 2)
-            raise fault("E308 kernel-does-not-fit", name, kernel, x.shape[2:], pads, fits)
+            raise fault(
+                "E308 kernel-does-not-fit", name, kernel, x.shape[2:], pads, fits, padded, reach
+            )
         steps = Steps(stride, pads, dilation, groups)
         found = F.convolution(x, weight, bias, steps, sizes, False)
         return found if x.shape[1] else F.narrow(found, 1, 0, 0)  # as PyTorch has it
