@@ -87,6 +87,7 @@ _ASKED: dict[str, Callable[[Any], Any]] = {
     "name": lambda name: SCALAR_NAMES[name],
     "kind": _kind,
     "kernel": lambda name: _KERNELS[name],
+    "batch": lambda where: where and f"{where.replace('batch', 'Batch')}:",
     "linalg": lambda name: name.removeprefix("linalg.").removesuffix("_ex"),
     "bare": lambda text: text.strip("'"),
     "depth": lambda text: text.count("["),
