@@ -37,10 +37,11 @@ def to_copy(input: Tensor):
 
 
 def _converted(input, dtype, non_blocking, copy, memory_format):
-    """In another dtype; a copy when one is asked for."""
+    """In another dtype; a copy when one is asked for or another layout of memory needs it."""
+    reordered = len(input.shape) == 4 and str(memory_format).endswith("channels_last")
     same = dtype is None or dtype == input.dtype  # `==` alone says that None is float64
     if same:
-        return F.to_copy(input) if copy else input
+        return F.to_copy(input) if copy or reordered else input
     return cast(input, dtype)
 
 
