@@ -36,10 +36,12 @@ def inner_sizes(name, a, b, m, n):
     """E301 unless the contracted sizes `m` of `a` and `n` of `b` agree."""
     if m != n:
         helps = []
-        if a.ndim > 1 and b.ndim > 1 and a.shape[-1] == b.shape[-1]:
-            helps.append("transpose the second: `.mT`")
-        elif a.ndim > 1 and b.ndim > 1 and a.shape[-2] == b.shape[-2]:
-            helps.append("transpose the first: `.mT`")
+        batches = zip(a.shape[-3::-1], b.shape[-3::-1], strict=False)
+        if a.ndim > 1 and b.ndim > 1 and all(m == n or 1 in (m, n) for m, n in batches):
+            if a.shape[-1] == b.shape[-1]:
+                helps.append("transpose the second: `.mT`")
+            elif a.shape[-2] == b.shape[-2]:
+                helps.append("transpose the first: `.mT`")
         what = "the second-to-last" if b.ndim > 1 else "the only one"
         helps.append(f"the last size of the first must equal {what} of the second")
         failure = fault("E301 cannot-multiply", name, a, b, m, n)
