@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import log2, prod
 
 import numpy as np
@@ -98,21 +97,10 @@ def cannot_broadcast(shapes: list[Shape]) -> AutodiffError:
     if len(shapes) == 2:
         failure = fault("E302 cannot-broadcast", shapes[0], shapes[1], listed)
     else:
-        text = ", ".join(map(shape_text, shapes))
-        left, right = _first_apart(shapes)
-        failure = fault("E302 cannot-broadcast-text", text, listed, left, right)
+        failure = fault(
+            "E302 cannot-broadcast-text", ", ".join(map(shape_text, shapes)), listed, shapes
+        )
     return failure.amend(helps=tuple(helps))
-
-
-def _first_apart(shapes: Sequence[Shape]) -> tuple[Shape, Shape]:
-    """The first shape that does not fit, and what those before it are together."""
-    before = shapes[0]
-    for shape in shapes[1:]:
-        try:
-            before = np.broadcast_shapes(before, shape)
-        except ValueError:
-            return before, shape
-    return before, before
 
 
 def shape_text(shape: Shape) -> str:

@@ -129,6 +129,17 @@ def _broadcast(left: Sizes, right: Sizes) -> str:
     )
 
 
+def _together(shapes: list[Sizes]) -> str:
+    """The first shape that does not fit, beside what those before it are together."""
+    before = shapes[0]
+    for shape in shapes[1:]:
+        try:
+            before = np.broadcast_shapes(before, shape)
+        except ValueError:
+            return _broadcast(before, shape)
+    raise LookupError(shapes)
+
+
 def _bmm(left: Sizes, right: Sizes) -> str:
     return (
         f"Expected size for first two dimensions of batch2 tensor to be: "
@@ -206,7 +217,7 @@ def _combine(sign: str, left: str, right: str) -> str:
 
 _COMPUTED: dict[str, Callable[..., str]] = {
     "bmm": _bmm, "square": _square, "broadcast": _broadcast, "matmul": _matmul,
-    "linear": _linear, "expand": _expand, "cat": _cat, "combine": _combine,
+    "linear": _linear, "together": _together, "expand": _expand, "cat": _cat, "combine": _combine,
 }  # fmt: skip
 
 
