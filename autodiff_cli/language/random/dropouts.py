@@ -100,15 +100,21 @@ def _feature_alpha(tensor: Tensor, p: float) -> Tensor:
 
 
 def _dropout(name: str, noise: Noise, plain: bool, trains: bool = False) -> Callable[..., Tensor]:
-    """One of the dropouts; `trains`: also where nobody says that it is training."""
+    """One of the dropouts; `trains`: also where nobody says that it is training. Those of `torch`
+    have other arguments, in programs of Python."""
 
-    def run(
-        input: Any, p: Any = 0.5, training: Any = trains, inplace: Any = False, *, train: Any = None
+    def functional(
+        input: Any, p: Any = 0.5, training: Any = trains, inplace: Any = False
     ) -> Tensor:
-        wanted = training if train is None else train
-        return _noisy(name, input, p, wanted, inplace, noise, plain)
+        return _noisy(name, input, p, training, inplace, noise, plain)
 
-    return run
+    def own(input: Any, p: Any, train: Any) -> Tensor:
+        return _noisy(name, input, p, train, False, noise, True)
+
+    def run(*args: Any, **named: Any) -> Tensor:
+        return (own if STATE.python else functional)(*args, **named)
+
+    return run if plain else functional
 
 
 def _channelwise(dims: int) -> Callable[..., Tensor]:
