@@ -14,6 +14,7 @@ from ...autograd.tensor import Array, Tensor
 from ...errors import fail, fault
 from ...graph.dtypes import DTYPES, FLOAT64
 from ...graph.params import to_dtype
+from ...graph.shapes import broadcast_shapes
 from ...graph.state import STATE
 from ..runtime.assertions import all_close
 from ..values.arrays import attribute, computed, dtype_of, given_back, made, plain, result
@@ -75,6 +76,7 @@ def allclose(
         left, right = input.dtype.name, other.dtype.name
         if left != right:
             raise fault("E307 allclose-compares-tensors-dtype", left=left, right=right)
+        broadcast_shapes(tuple(input.shape), tuple(other.shape))
     return all_close(input, other, rtol, atol, truth(equal_nan))
 
 

@@ -204,7 +204,7 @@ def _check(name, n, input, weight, bias, groups, transposed):
         )
     out = weight.shape[1] * groups if transposed else first
     if bias is not None and bias.shape != (out,):
-        raise fault("E308 output-channels-needs-bias", name, out, bias)
+        raise fault("E308 output-channels-needs-bias", name, out, bias, weight)
 
 
 def _padding(name, n, padding, input, kernel, stride, dilation):

@@ -194,7 +194,7 @@ def interpolate(
     if align_corners is not None and mode in ("nearest", "nearest-exact", "area"):
         raise fault("E205 align_corners-no-meaning-mode", mode)
     if (size is None) == (scale_factor is None):
-        raise fault("E205 interpolate-needs-either-size")
+        raise fault("E205 interpolate-needs-either-size", size is not None)
     n = len(input.shape) - 2
     if not 1 <= n <= 3:
         raise fault(
