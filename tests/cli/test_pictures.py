@@ -12,6 +12,7 @@ import pytest
 
 from autodiff_cli.render.graphs.drawing import Drawing, Wanted, drawing
 from autodiff_cli.render.pictures import collapsed as collapsing
+from autodiff_cli.render.pictures import png
 from autodiff_cli.render.pictures.collapsed import MOST, collapsed
 from autodiff_cli.render.pictures.page import picture_text
 from autodiff_cli.render.pictures.svg import STYLE, graph_svg
@@ -21,6 +22,7 @@ from autodiff_cli.source import Source
 from tests.cli.test_graph import PROGRAMS
 
 SVG = "{http://www.w3.org/2000/svg}"
+EMPTY = '<svg xmlns="http://www.w3.org/2000/svg" width="{}" height="{}"></svg>'
 ADVANCE = 12 * 1233 / 2048  # of DejaVu Sans Mono, the widest of the fonts
 
 UGLY = """\
@@ -213,6 +215,17 @@ def test_a_png(cli, tmp_path: Path) -> None:
     width = float(re.findall(r'width="([0-9.]+)"', cli("graph", "-e", UGLY, "-f", "svg").out)[0])
     assert int.from_bytes(data[16:20], "big") == pytest.approx(2 * width, abs=1)
     assert cli("graph", "-e", UGLY, "-f", "png").code == 2
+
+
+def test_sizes_of_large_pngs(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("resvg_py", reason="the extra `pictures` is not installed")
+    pytest.importorskip("matplotlib", reason="the extra `pictures` is not installed")
+    monkeypatch.setattr(png, "_SIDE", 300)
+    monkeypatch.setattr(png, "_PIXELS", 6400)
+    for size, wanted in (((20, 10), (40, 20)), ((200, 4), (300, 6)), ((4, 200), (6, 300))):
+        data = png.png(EMPTY.format(*size))
+        assert (int.from_bytes(data[16:20]), int.from_bytes(data[20:24])) == wanted
+    assert int.from_bytes(png.png(EMPTY.format(100, 100))[16:20]) == 80
 
 
 def test_a_missing_extra_is_said(cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -205,6 +205,8 @@ def test_time(demo: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inspect, "ENOUGH", 0.02)
     assert "best of" in demo(":time A @ B")
     assert "with gradient" in demo(":time sum(A @ B)")
+    for words in ("A", "2 * 3", "const([1.0]) * 2", "[A, B]"):
+        assert "with gradient" not in demo(f":time {words}")
     demo("def f(x):\n  return x * 2\n\n")
     assert "best of" in demo(":time f(A)")
     demo("c = const([1.0])")

@@ -33,7 +33,7 @@ PROGRAMS = {
     "v = torch.tensor([1.0, 2], requires_grad=False)\nu = torch.arange(3)\n"
     "@torch.no_grad()\ndef f(x):\n    return x * 2\n"
     "with torch.no_grad():\n    y = f(w)\n\n    for i in range(2):\n        y = y + i\n"
-    "with torch.no_grad(), torch.enable_grad(): z = v * 2\n"
+    "with torch.no_grad(), torch.enable_grad(): z = v * 2\nwith torch.no_grad(): q = v * 3\n"
     "torch.set_grad_enabled(False)\ntorch.set_grad_enabled(mode=False); t = torch.zeros(2,)\n"
     "v.requires_grad_(False)\nw.requires_grad_(False); s = z.sum()\n"
     "for j in range(2): torch.is_grad_enabled(); loss = s * j\nloss.backward()\n",

@@ -274,8 +274,9 @@ def _cholesky_inverse(factor, upper):
         *at, i = (int(v) for v in np.argwhere(zeros)[0])
         raise singular(
             "cholesky_inverse",
-            f"the matrix is singular: diagonal element {i + 1} is zero",
+            "the matrix is singular: diagonal element {} is zero",
             tuple(at),
+            i + 1,
         )
     return _from_factor(factor, np.eye(factor.shape[-1], dtype=factor.dtype), upper)
 
