@@ -73,7 +73,7 @@ class Declared:
         # What it is in JAX, where that is not what it is in NumPy: alike, `np` for `jax.numpy`; ""
         # where JAX has something else.
         self.jax: Any = None
-        self.only_tensors = -1
+        self.only_tensors: int
         self.arity = 0
         self.known: dict[tuple[Any, ...], Known] | None = None
         self.steady = kind is Kind.REDUCTION or kind is Kind.CONTRACTION

@@ -315,7 +315,7 @@ class Generator(Words):
             raise fault("E205 multinomial-sum")
         if not replacement or number == 1:
             race = weights / (exponentials or self.exponential)(weights.shape, kind)
-            return np.argsort(-race, axis=-1, kind="stable")[..., :number]
+            return np.argsort(-race, kind="stable")[..., :number]
         rows = np.atleast_2d(weights)
         checked_size((len(rows), 2 * number), np.int64)  # the words drawn must fit too
         uniform = self._float64(len(rows) * number).reshape(len(rows), number)

@@ -191,8 +191,6 @@ def _vmap(
 def _inputs(value: Any) -> Any:
     if STATE.levels:
         raise inside("requires_grad_")
-    if isinstance(value, tuple) or (STATE.python and isinstance(value, list)):
-        return value
     return _operand(value)
 
 
