@@ -489,10 +489,11 @@ class Tensor:
             if shows_another(whole) or whole.grad_name == "AsStridedBackward0":
                 content.mark().name = "AsStridedBackward0"
         else:
+            moves = cut and STATE.dual  # as the whole did before, whatever is written
             with grad_mode(False):
                 value = F.detach(node) if cut else without_history(node)
-                content = written_through(whole, steps, value, True)
-            if whole.requires_grad:
+                content = written_through(F.detach(whole) if moves else whole, steps, value, True)
+            if whole.requires_grad or moves:
                 content = revalued(whole, content)
         storage.put(content)
         known = node.requires_grad and node.op.vjp_rule is not None
