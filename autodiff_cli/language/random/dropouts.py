@@ -20,6 +20,7 @@ from ...graph.dtypes import is_float
 from ...graph.op import constant, value_of
 from ...graph.registry import F
 from ...graph.state import STATE
+from ..values.functions import guarded
 from ..values.operations import flag, truth
 from .generators import default_stream, stream_of
 from .random_arguments import in_memory_order, number_argument, tensor_argument
@@ -111,8 +112,8 @@ def _dropout(name: str, noise: Noise, plain: bool, trains: bool = False) -> Call
     def own(input: Any, p: Any, train: Any) -> Tensor:
         return _noisy(name, input, p, train, False, noise, True)
 
-    def run(*args: Any, **named: Any) -> Tensor:
-        return (own if STATE.python else functional)(*args, **named)
+    def run(*args: Any, **named: Any) -> Any:
+        return guarded(name, own if STATE.python else functional, [*args], named)
 
     return run if plain else functional
 

@@ -442,7 +442,10 @@ def _(grad, out, v, g, dim):
         S(t(2, 3, 2), t(1, 3, 1), 1),
         S(t(2, 3), t(), -1),
     ],
-    errors=[Bad("E304", t(2, 3), t(2, 1), 2), Bad("E308", t(2, 3), t(3, 1))],
+    errors=[
+        Bad("E304", t(2, 3), t(2, 1), 2),
+        Bad("E308", t(2, 3), t(3, 1), words="(3, 1), wanted (2, 1)"),
+    ],
 )
 def weight_norm(v: Tensor, g: Tensor, dim: int = 0):
     """`v` with the norms `g` for each index of `dim`, or the norm `g` of all of it (-1)."""
