@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
+from .defaults import CHUNK
 from .errors import fault
 from .language.program.array_functions import (
     Hessian,
@@ -227,7 +228,7 @@ def _function(
     engine = fitting("engine", Literal["numpy", "dask"], given.pop("engine", "numpy"), "numpy")
     client = given.pop("client", None)
     if engine == "dask" or client is not None:
-        chunk = given.pop("chunk", 1 << 26)
+        chunk = given.pop("chunk", CHUNK)
         from .engine.rows.cluster import Cluster
         from .language.program.clustered import Clustered
 

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from .crash import crashed
+from .defaults import MAX_MEMORY
 from .ended import death, stubborn
 from .errors import AutodiffError, Diagnostic, Label, fault
 from .language.values.exceptions import Handed
@@ -178,7 +179,7 @@ def _answer(api: Any, request: Any, args: list[Any], arrays: Any, functions: Any
             return make(source, **request["options"])
         if not functions:
             functions["f"] = make(source, **request["options"])
-        OUTSIDE.bound(request["options"].get("max_memory", 1 << 30))
+        OUTSIDE.bound(request["options"].get("max_memory", MAX_MEMORY))
         return functions["f"](*args, **arrays)
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from .defaults import PRECISION
 from .source import shortened
 
 _WHOLE = re.compile(r"-?\d+|")  # what stands before the point; nothing of what is no number
@@ -17,7 +18,7 @@ _ROW = 9  # numbers that stand in one row, with nothing above or below them
 DIGITS = 4301  # the most that Python writes of an integer, and its sign
 
 
-def format_number(value: float | int | bool, precision: int = 6, sci: bool = False) -> str:
+def format_number(value: float | int | bool, precision: int = PRECISION, sci: bool = False) -> str:
     """A number for people: `precision` significant digits, whole floats without `.0`."""
     if isinstance(value, bool | int):
         return short(value, DIGITS)
@@ -53,7 +54,7 @@ def aligned(rows: Sequence[Sequence[str]], gap: str = "  ") -> list[str]:
 
 
 def matrix_lines(
-    values: Any, precision: int = 6, *, sci: bool = False, edge: int | None = None
+    values: Any, precision: int = PRECISION, *, sci: bool = False, edge: int | None = None
 ) -> list[str]:
     """Lines of a number or a nested list, all entries with their points below each other; an entry
     that is text already stays as it is.

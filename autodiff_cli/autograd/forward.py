@@ -147,7 +147,7 @@ class Linearized:
             return arg
         if memo.get(arg) is None:
             return arg if self.fixed is None else self.fixed(arg)
-        return arg if arg.requires_grad else leaf(arg, None, True)
+        return arg if arg.requires_grad else leaf(arg, None)
 
 
 _SUMS = frozenset({"add", "sub", "add_scaled", "sub_scaled", "addcmul", "addcdiv"})
@@ -258,7 +258,7 @@ def _transposed(node: Node, args: tuple[Any, ...], memo: dict[Node, Change]) -> 
     """The vjp of the vjp."""
     several = node.outputs is not None
     duals = [
-        leaf(zeros_like(o), None, True) if is_float(o.dtype) else None
+        leaf(zeros_like(o), None) if is_float(o.dtype) else None
         for o in (results_of(node) if several else (node,))
     ]
     op = node.op

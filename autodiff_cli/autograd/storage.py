@@ -151,7 +151,7 @@ def mark_overwritten(node: Node, by: Node | None, version: int) -> None:
 def renewed(old: Node, value: Any) -> Node:
     """The same leaf with another value, an array or a node: its hooks stay, and who has saved an
     older one finds the last change here."""
-    node = leaf(value, old.args[0], True)
+    node = leaf(value, old.args[0])
     if old.marks is not None:
         marks, before = node.mark(), old.marks
         marks.hooks, marks.context = before.hooks, before.context

@@ -333,7 +333,7 @@ class Tensor:
         elif flag:  # a leaf of its own, in memory that stays without it
             if not self.steps.cut:
                 self.steps = self.steps.then((F.detach, (), -1))
-            self._node = leaf(node, self.accumulator, True)
+            self._node = leaf(node, self.accumulator)
             storage.set_apart(self.steps.last, self._node)
         else:
             storage.apart.pop(id(self.steps.last), None)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from ..defaults import MAX_MEMORY, MAX_STEPS, TIMEOUT
 from ..errors import Diagnostic, Exit
 
 PASSED, FAILED, KINK, CUT, NOISY, ERROR = "passed", "failed", "kink", "cut", "noisy", "error"
@@ -44,9 +45,9 @@ class Settings:
     against: Literal["", "torch"] = ""
     nan: Literal["error", "warn", "ignore"] = "error"
     defines: tuple[tuple[str, str, bool], ...] = ()
-    timeout: float | None = 60.0
-    max_memory: int = 1 << 30
-    max_steps: int = 1_000_000
+    timeout: float | None = TIMEOUT
+    max_memory: int = MAX_MEMORY
+    max_steps: int = MAX_STEPS
     plain: Callable[..., str] | None = None
     opened: Callable[[str, str | None], Any] | None = None
 

@@ -101,9 +101,10 @@ def _interrupted(env: Environment) -> int:
 def _dispatch(words: list[str], env: Environment) -> int:
     if not words:
         if is_terminal(env.stdin):
-            from .commands.repl import repl, start
+            from .commands.repl import OPTIONS, repl
+            from .options import starts
 
-            return repl(start(), [], env)
+            return repl(starts(OPTIONS), [], env)
         words = ["run"]
     first = words[0]
     if first in ("--version", "-V"):

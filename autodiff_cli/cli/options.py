@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..defaults import CHUNK, MAX_DEPTH, MAX_ELEMENTS, MAX_MEMORY, MAX_STEPS, PRECISION
 from ..suggest import suggest
 
 if TYPE_CHECKING:
@@ -153,12 +154,17 @@ def folder(text: str) -> str:
     return text
 
 
+def starts(options: Sequence[Option]) -> dict[str, Any]:
+    """What options are where they are not given, by key."""
+    return {option.key: option.start for option in options}
+
+
 def parse(
     argv: Sequence[str], options: Sequence[Option]
 ) -> tuple[dict[str, Any], list[str]] | None:
     """Values by key and the other arguments, or None when anything at all is unusual."""
     by_flag = {flag: option for option in options for flag in option.flags}
-    values = {option.key: option.start for option in options}
+    values = starts(options)
     others: list[str] = []
     pending = list(reversed(argv))
     while pending:
@@ -243,9 +249,9 @@ RUN_OPTIONS = (
            "memory; with -v the code."),
     Option(("--asserts",), "asserts", "Print the results as assertions."),
     Option(("-p", "--precision"), "precision", "Significant digits in tables.", "N",
-           whole(1, 17), 6),
+           whole(1, 17), PRECISION),
     Option(("--max-elements",), "max_elements", "Larger tensors are summed up in tables.", "N",
-           whole(0, 10**9), 64),
+           whole(0, 10**9), MAX_ELEMENTS),
     Option(("--sci",), "sci", "Numbers in scientific notation."),
     Option(("--color", "--colour"), "color", "Colours: auto, always or never.", "WHEN",
            choice("auto", "always", "never"), "auto"),
@@ -258,13 +264,13 @@ RUN_OPTIONS = (
            "ADDRESS"),
     Option(("--workers",), "workers", "Processes of the cluster that is started.", "N",
            whole(1, 4096)),
-    Option(("--chunk",), "chunk", "Bytes of a block of rows.", "SIZE", memory, 1 << 26),
+    Option(("--chunk",), "chunk", "Bytes of a block of rows.", "SIZE", memory, CHUNK),
     Option(("--max-memory",), "max_memory", "Most memory that a program may take: 8G.", "SIZE",
-           memory, 1 << 30),
+           memory, MAX_MEMORY),
     Option(("--max-steps",), "max_steps", "Most steps of a program.", "N", whole(1, 10**15),
-           1_000_000),
+           MAX_STEPS),
     Option(("--max-depth",), "max_depth", "Deepest recursion of functions.", "N",
-           whole(1, 100_000), 1000),
+           whole(1, 100_000), MAX_DEPTH),
     Option(("--allow-read",), "allow_read", "A further folder that load() may read.", "DIR",
            folder, repeat=True),
     Option(("--timeout",), "timeout", "Stop after so many seconds.", "SECONDS", seconds),

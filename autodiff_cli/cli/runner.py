@@ -16,7 +16,7 @@ from ..errors import AutodiffError, Exit, fail
 from ..outside import OUTSIDE
 from ..render.files import CannotWrite, check_target, write_text
 from ..render.text import WORD, for_encoding, printable
-from .options import chosen
+from .options import RUN_OPTIONS, chosen, starts
 from .reading import CannotRead, Reader, unreadable
 from .streams import Environment, is_terminal
 from .supervisor import forget_printed, printing
@@ -123,11 +123,6 @@ def _watched(names: list[str | None], env: Environment, make: Callable[[], Runne
     return Exit.OK
 
 
-# Settings where a command has no option for them.
-DEFAULTS = {
-    "format": "auto", "max_elements": 64, "nan": "ignore", "precision": 6, "sci": False, "wrt": (),
-    "grad_output": None, "no_backward": False, "profile": False, "plan": False,
-}  # fmt: skip
 CLUSTER = ("scheduler", "workers", "chunk", "max_memory")
 # Options that the session has too.
 SAME = (
@@ -147,7 +142,8 @@ class Runner:
     beside_prints: tuple[str, ...] = ("rich",)
 
     def __init__(self, values: dict[str, Any], env: Environment):
-        self.values = {**DEFAULTS, **values}
+        # Where a command has no option for it: as `run` without it, but that no NaN is told of.
+        self.values = {**starts(RUN_OPTIONS), "nan": "ignore", **values}
         self.env = env
         self.cluster: Any = None  # `engine.rows.cluster.Cluster`
         self.out: str | None = values["out"]
@@ -227,8 +223,9 @@ class Runner:
             return None
         if self.form == "json":
             return printing()
-        document = self.form not in self.beside_prints or self.values.get("asserts")
-        document = document or bool(self.values.get("plot"))
+        document = (
+            self.form not in self.beside_prints or self.values["asserts"] or self.values["plot"]
+        )
         return partial(self.env.printed, aside=document and not self.to_file)
 
     # -- one program ------------------------------------------------------------------------------

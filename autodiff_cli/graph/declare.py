@@ -32,6 +32,7 @@ from .params import (
     Mask,
     NewDim,
     OptionalTensors,
+    Order,
     Param,
     Scalar,
     Shape,

@@ -9,6 +9,7 @@
 | `Dims` | a tuple of those, ascending as given, or None for all |
 | `AllDims` | the same; None, where it is given, is () |
 | `DimList` | the same, may be given one by one |
+| `Order` | one of those for each dim of the first tensor |
 | `Size` | a tuple of ints, may be given one by one |
 | `Shape` | a tuple of ints, given as one |
 | `Ints` | an int or a tuple of ints, as given |
@@ -340,6 +341,13 @@ def to_dims(value: Any, first: Node | None) -> tuple[int, ...] | None:
     return (dim,) if ndim else ()
 
 
+def to_order(value: Any, first: Node | None) -> tuple[int, ...] | None:
+    dims = value if isinstance(value, list | tuple) else (value,)
+    if first is not None and len(dims) != len(first.shape):
+        raise fault("E304 permute-tensor-dims-needs", first, len(dims))
+    return to_dims(dims, first)
+
+
 def to_ints(value: Any, first: Node | None = None) -> int | tuple[int, ...]:
     if isinstance(value, list | tuple):
         return tuple(to_int(v) for v in value)
@@ -389,6 +397,7 @@ CONVERTERS: dict[str, Converter] = {
     "Dims": to_dims,
     "AllDims": to_dims,
     "DimList": to_dims,
+    "Order": to_order,
     "Size": to_size,
     "Shape": to_shape,
     "Ints": to_ints,
@@ -407,7 +416,7 @@ CONVERTERS: dict[str, Converter] = {
 }
 
 TENSORIAL = frozenset({"Tensor", "Mask", "Tensors", "TensorList", "OptionalTensors"})
-VARIADIC = frozenset({"Size", "DimList", "TensorList"})
+VARIADIC = frozenset({"Size", "DimList", "Order", "TensorList"})
 
 
 class Param:
@@ -472,6 +481,7 @@ NewDim = int
 Dims = tuple[int, ...]
 AllDims = tuple[int, ...]
 DimList = tuple[int, ...]
+Order = tuple[int, ...]
 Size = tuple[int, ...]
 Shape = tuple[int, ...]
 Ints = int | tuple[int, ...]

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ..defaults import MAX_DEPTH, MAX_MEMORY, MAX_STEPS
 from ..errors import AutodiffError, Diagnostic
 from ..outside import OUTSIDE
 from ..source import Span
@@ -90,9 +91,9 @@ class Run:
         self.allow: Any = None
         self.span: Span | None = None
         self.called: Span | None = None
-        self.max_bytes = 1 << 30
-        self.max_steps = 1_000_000
-        self.max_depth = 1000
+        self.max_bytes = MAX_MEMORY
+        self.max_steps = MAX_STEPS
+        self.max_depth = MAX_DEPTH
         self.steps = 0
         self.made = 0
         self.addresses: dict[tuple[int, int], int] = {}

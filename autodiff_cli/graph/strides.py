@@ -137,6 +137,8 @@ def _deciding(node: Node) -> tuple[Node, ...]:
         if parent.op.strides_rule is not None:
             return (parent.args[0],)
         return () if parent.body is None else (parent.body[node.args[1]],)
+    if op.kind is POINTWISE and "own numbers" in op.properties:
+        return tuple(x for x in node.inputs if not x.weak)
     if op.kind is POINTWISE or op is LEAF:
         return node.inputs
     return ()
@@ -153,6 +155,8 @@ def _strides(node: Node) -> Strides:
         return contiguous_strides(shape)
     if CHANNELS in made_by.op.properties:
         return kept_channels(shape, deciding)
+    if op is CAST:
+        return like_input(deciding[0].strides, *deciding)  # type: ignore[arg-type]  # known
     if op.strides_rule is not None:
         return op.strides_rule(deciding[0].strides, *node.args)
     if op is LEAF or node.body is not None:
@@ -168,8 +172,13 @@ def _strides(node: Node) -> Strides:
 def elementwise_strides(shape: Shape, operands: tuple[Node, ...]) -> Strides:
     """What PyTorch's TensorIterator chooses for a result: dims sorted by the operands' strides."""
     known = [(x.shape, x.strides) for x in operands if x.shape]
-    if all(s == shape and is_row_major(s, strides) for s, strides in known):  # type: ignore[arg-type]  # known
-        return contiguous_strides(shape)
+    contiguous = contiguous_strides(shape)
+    alike = len(known) == len(operands)  # else also a dim of size 1 has its place in the order
+    if all(
+        s == shape and (strides == contiguous or (alike and is_row_major(s, strides)))  # type: ignore[arg-type]  # known
+        for s, strides in known
+    ):
+        return contiguous
     return packed_strides(shape, [broadcast_strides(s, strides, shape) for s, strides in known])  # type: ignore[arg-type]  # known
 
 
@@ -253,18 +262,20 @@ def same_strides(strides: Strides, *args: Any) -> Strides:
 
 def laid_out_as(input: Node, node: Node) -> Node:
     """A fresh node of the shape of `input`, in its order of dims."""
-    if not is_contiguous(input):
-        node.strides = elementwise_strides(input.shape, (input,))
+    strides = strides_of(input)
+    if strides != contiguous_strides(input.shape):
+        node.strides = like_input(strides, input)
     return node
 
 
 def like_input(strides: Strides, input: Node, *rest: Any) -> Strides:
-    """The rule of results in the operand's order of dims, without its gaps."""
-    return elementwise_strides(input.shape, (input,))
+    """The rule of results that lie as the operand does, but without its gaps."""
+    packed = packed_strides(input.shape, [strides])
+    return strides if same_layout(input.shape, strides, packed) else packed
 
 
 def kept_layout(strides: Strides, input: Node, memory_format: Any = None) -> Strides:
     """The rule of copies: the operand's order of dims, without its gaps."""
     if str(memory_format).endswith("contiguous_format"):
         return contiguous_strides(input.shape)
-    return elementwise_strides(input.shape, (input,))
+    return like_input(strides, input)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..defaults import MAX_ELEMENTS, PRECISION
 from ..numerals import writable
 from .text import format_count, format_number, matrix_lines
 
@@ -24,9 +25,9 @@ _FEW = 9  # elements that fit on one line
 class Look(NamedTuple):
     """How numbers are shown to people."""
 
-    precision: int = 6
+    precision: int = PRECISION
     sci: bool = False
-    max_elements: int = 64
+    max_elements: int = MAX_ELEMENTS
     width: int = 80
     unicode: bool = True
 
@@ -75,7 +76,7 @@ def cell_lines(array: np.ndarray, look: Look, *, signs: bool = False) -> list[st
     return matrix_lines(array.tolist(), look.precision, sci=look.sci)
 
 
-def brief(array: np.ndarray, precision: int = 6) -> str:
+def brief(array: np.ndarray, precision: int = PRECISION) -> str:
     """An array on one line: itself when it has few elements, else its norm and range."""
     if array.size <= _FEW and array.ndim <= 2:
         return joined(matrix_lines(array.tolist(), precision))
@@ -85,7 +86,7 @@ def brief(array: np.ndarray, precision: int = 6) -> str:
     return " ".join(shown) or ("nothing finite" if array.size else "empty")
 
 
-def extremes(array: np.ndarray, precision: int = 6) -> list[str]:
+def extremes(array: np.ndarray, precision: int = PRECISION) -> list[str]:
     """Norm, smallest and largest finite element; nothing where there is none."""
     low, high = finite_range(array)
     if low is None:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from ..autograd.tensor import Tensor
 from ..crash import crashed
+from ..defaults import MAX_ELEMENTS, PRECISION
 from ..errors import AutodiffError, Diagnostic, Exit, reason_of
 from ..language.program.nonfinite_origin import first_guilty
 from ..language.program.report import Options
@@ -53,8 +54,8 @@ class Settings:
     hint: bool = True
     fuzzy: bool = False
     prompt: str = "ad> "
-    precision: int = 6
-    max_elements: int = 64
+    precision: int = PRECISION
+    max_elements: int = MAX_ELEMENTS
     sci: bool = False
     nan: str = "warn"
 

@@ -25,7 +25,7 @@ from autodiff_cli.graph.registry import F, overloads
 from autodiff_cli.graph.state import STATE
 from autodiff_cli.graph.strides import strides_of
 from autodiff_cli.language.torch import duals
-from autodiff_cli.language.values.exceptions import kinds
+from autodiff_cli.language.values.exceptions import class_of
 from autodiff_cli.language.values.plain_operands import refuse_plain
 
 from ..said import compare
@@ -71,7 +71,7 @@ def found_here(
     words: dict[str, str] | None = None,
 ) -> Any:
     """What a changed call gives here in a program in PyTorch's words: numbers with how large what
-    they sum is, or the name of the error and the classes that it may have. Floats in the places
+    they sum is, or the name of the error and its class. Floats in the places
     `fixed` require no grad; `words` gets what the first error of each name says."""
     STATE.reset()
     STATE.default_dtype, STATE.python = np.dtype("float64"), True
@@ -94,7 +94,8 @@ def found_here(
         if words is not None:
             said = error.which + "".join(error.diagnostic.notes)
             words.setdefault(said or error.message, f"{variation.label}: {told(error)}")
-        return [error.which or error.code, *[cls.name for cls in kinds(error)]]
+        cls = class_of(error)
+        return [error.which or error.code, "" if cls is None else cls.name]
     finally:
         if moves:
             duals._leave()
@@ -195,7 +196,7 @@ def close(found: Any, wanted: Any) -> bool:
     if isinstance(wanted, str):
         return wanted in found
     if wanted and isinstance(wanted[0], str):
-        return wanted[0] in found[1:] and wanted[1].split()[0] == found[0].split()[0]
+        return wanted[0] == found[1] and wanted[1].split()[0] == found[0].split()[0]
     if len(found) != len(wanted) or not all(isinstance(part, list) for part in found):
         return False
     for (title, number, size, tolerance), (expected, value) in zip(found, wanted, strict=True):

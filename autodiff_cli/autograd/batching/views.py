@@ -20,7 +20,7 @@ def shifted(op: Op, args: list[Any]) -> list[Any]:
         value = args[at]
         if param.annotation in ("Dim", "NewDim", "StaticDim"):
             args[at] = value + 1
-        elif param.annotation in ("Dims", "DimList") and value is not None:
+        elif param.annotation in ("Dims", "DimList", "Order") and value is not None:
             args[at] = tuple(d + 1 for d in value)
     return args
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...checks.model import FAILED, FileResult, Item, Settings
+from ...defaults import TIMEOUT
 from ...errors import Exit, fault
 from ...outside import OUTSIDE
 from ...render.diagnostics import render
@@ -65,7 +66,6 @@ OPTIONS = (
     *only("define", "color", "diagnostics", "max_memory", "max_steps", "timeout", "watch",
           "quiet", "verbose", "debug"),
 )  # fmt: skip
-DEFAULT_TIMEOUT = 60.0
 SETTINGS = (
     "order", "seed", "keyword", "snapshot", "prune", "full", "collect", "nan", "max_memory",
     "max_steps",
@@ -192,7 +192,7 @@ class Checker:
             ci=self.ci,
             against=values["against"] or "",
             defines=tuple(values["define"]),
-            timeout=values["timeout"] or DEFAULT_TIMEOUT,
+            timeout=values["timeout"] or TIMEOUT,
             plain=plain,
             opened=opened,
         )

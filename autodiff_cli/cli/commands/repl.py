@@ -36,11 +36,6 @@ OPTIONS = (
 )
 
 
-def start() -> dict[str, Any]:
-    """The settings of a session that was opened without options."""
-    return {option.key: option.start for option in OPTIONS}
-
-
 def repl(values: dict[str, Any], files: list[str], env: Environment) -> int:
     """A session to its end; the exit code."""
     gc.enable()  # a session may last for days

@@ -75,7 +75,7 @@ class Derived(Source):
 class Cluster:
     """Blocks of `bounds`, and the Dask client that runs jobs on them; threads without one."""
 
-    def __init__(self, client: Any = None, chunk: int = 1 << 26):
+    def __init__(self, client: Any, chunk: int):
         self.client = client
         self.chunk = chunk
         self.axis = 0  # of the first array, that is cut

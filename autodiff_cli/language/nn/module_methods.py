@@ -270,7 +270,7 @@ _OF_STATE = """
 """
 _METHODS: dict[str, Callable[..., Any]] = {
     **{name: _generator(name, function) for name, function in _ITERATED.items()},
-    "__init__": lambda self, *args, **kwargs: _init(self),
+    "__init__": _init,
     "forward": _forward,
     "register_parameter": _register_parameter,
     "register_buffer": _register_buffer,

@@ -19,7 +19,7 @@ from ...errors import AutodiffError, fault
 from ...graph.op import constant, value_of
 from ..runtime.attributes import get_attribute
 from ..values.arrays import Refused
-from ..values.exceptions import kinds
+from ..values.exceptions import is_a
 from ..values.functions import call_value
 from ..values.subscripts import index
 from ..values.values import is_callable
@@ -81,7 +81,7 @@ def _method(function: Any) -> Callable[..., Any]:
         try:
             return foreign(call_value(function, [getattr(a, "tensor", a) for a in args], kwargs))
         except AutodiffError as error:
-            if next((kind.name for kind in kinds(error)), "") == "TypeError":
+            if is_a(error, "TypeError"):
                 raise Refused(error.message) from None
             raise
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...autograd.batching.examples import Trace
 from ...autograd.tensor import AccumulateGrad, Tensor
+from ...defaults import MAX_DEPTH, MAX_MEMORY, MAX_STEPS
 from ...engine.evaluate import evaluate, plan
 from ...engine.memory import owned
 from ...engine.plan.schedule import STEP_BYTES, Plan, planned
@@ -67,9 +68,9 @@ class Wishes(NamedTuple):
     `aux`: tensors whose values are returned besides, `vmap`: arrays whose first axis counts
     examples, `seed`: what draws start from, `write`: what gets the text that the program prints."""
 
-    max_memory: int = 1 << 30
-    max_steps: int = 1_000_000
-    max_depth: int = 1000
+    max_memory: int = MAX_MEMORY
+    max_steps: int = MAX_STEPS
+    max_depth: int = MAX_DEPTH
     max_plan_memory: int = 64 << 20
     aux: Any = ()  # a name or names
     vmap: Any = ()

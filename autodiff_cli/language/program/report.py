@@ -9,6 +9,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
 
 from ...autograd.rules import history
+from ...defaults import MAX_DEPTH, MAX_MEMORY, MAX_STEPS
 from ...errors import Ended
 from ...graph.op import LEAF
 
@@ -42,9 +43,9 @@ class Options:
     defines: tuple[tuple[str, str, bool], ...] = ()
     folder: Path | None = None
     allow_read: tuple[Path, ...] = ()
-    max_memory: int = 1 << 30
-    max_steps: int = 1_000_000
-    max_depth: int = 1000
+    max_memory: int = MAX_MEMORY
+    max_steps: int = MAX_STEPS
+    max_depth: int = MAX_DEPTH
     nan: Literal["warn", "error", "ignore"] = "warn"
     backward: bool = True
     write: Callable[[str], Any] | None = None

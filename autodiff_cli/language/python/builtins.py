@@ -300,7 +300,7 @@ def _isinstance(value: Any, kinds: Any) -> bool:
 
 
 def _getattr(value: Any, name: Any, *default: Any) -> Any:
-    from ..values.exceptions import is_missing
+    from ..values.exceptions import is_a
 
     if not isinstance(name, str):
         raise fail("E208", "getattr() needs a string", help="write `x.name`", raises="TypeError")
@@ -309,7 +309,7 @@ def _getattr(value: Any, name: Any, *default: Any) -> Any:
     try:
         return get_attribute(value, name)
     except AutodiffError as error:
-        if default and is_missing(error):
+        if default and is_a(error, "AttributeError"):
             return default[0]
         raise
 

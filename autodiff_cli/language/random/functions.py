@@ -32,7 +32,7 @@ from ...graph.registry import F
 from ...graph.state import STATE
 from ...graph.strides import laid_out_as
 from ..values.factories import with_grad
-from ..values.operations import truth
+from ..values.operations import flag, truth
 from ..values.out_arguments import written
 from ..values.values import builtins_of
 from . import dropouts, initializers
@@ -67,7 +67,8 @@ class Options:
         self.stream = stream_of(options.pop("generator", None))
         dtype = options.pop("dtype", None)
         self.dtype = default if dtype is None else converted(name, "dtype", to_dtype, dtype)
-        self.requires_grad = truth(options.pop("requires_grad", False))
+        wanted = options.pop("requires_grad", False)
+        self.requires_grad = wanted is not None and flag("requires_grad", wanted)
         for unknown in options:
             if unknown not in _IGNORED:
                 takes = ("dtype", "requires_grad", "generator", "device")

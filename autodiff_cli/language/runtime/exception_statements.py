@@ -9,7 +9,7 @@ from ...errors import AutodiffError, fail, fault
 from ...graph.state import STATE
 from ..syntax import tree as syntax
 from ..values.dialect import kind_of
-from ..values.exceptions import EXCEPTIONS, ErrorValue, Raised, caught, closing, kinds
+from ..values.exceptions import EXCEPTIONS, ErrorValue, Raised, caught, closing
 from ..values.housekeeping import ended
 from ..values.user_classes import UserClass
 from ..values.values import Scope
@@ -36,22 +36,14 @@ class Handlers:
         ]
 
     def choose(self, error: AutodiffError, scope: Scope) -> int:
-        """The clause for an error, whose name is bound then; -1 when there is none. One that names
-        the likeliest exception goes before one that names another that it may be."""
-        likely = kinds(error)[:1]
-        found, value = -1, None
-        for i, (make, span, _) in enumerate(self.clauses):
-            wanted = [BASE] if make is None else _classes(make(scope), span)
-            exact = any(cls in wanted for kind in likely for cls in kind.line)
-            if exact or found < 0:
-                caught_here = caught(error, wanted)
-                if caught_here is not None:
-                    found, value = i, caught_here
-            if exact:
-                break
-        if found >= 0 and (name := self.clauses[found][2]) is not None:
-            name[1](scope, value)
-        return found
+        """The clause for an error, whose name is bound then; -1 when there is none."""
+        for i, (make, span, name) in enumerate(self.clauses):
+            value = caught(error, [BASE] if make is None else _classes(make(scope), span))
+            if value is not None:
+                if name is not None:
+                    name[1](scope, value)
+                return i
+        return -1
 
     def leave(self, chosen: int, scope: Scope) -> None:
         name = self.clauses[chosen][2]

@@ -17,7 +17,7 @@ from ...graph.state import STATE
 from ..errors.operand_labels import placed
 from ..syntax import tree as syntax
 from ..syntax.scoping import yields
-from ..values.exceptions import EXCEPTIONS, Raised, is_stop
+from ..values.exceptions import EXCEPTIONS, Raised, is_a
 from ..values.housekeeping import count_step
 from ..values.iterators import iterator
 from ..values.operations import truth
@@ -215,7 +215,7 @@ def outside_generator(error: AutodiffError) -> BaseException:
     value = getattr(error, "value", None)
     if value is not None and EXCEPTIONS["GeneratorExit"] in value.cls.line:
         return GeneratorExit()
-    if is_stop(error):
+    if is_a(error, "StopIteration"):
         return Raised(EXCEPTIONS["RuntimeError"]("generator raised StopIteration"), error.span)
     return error
 

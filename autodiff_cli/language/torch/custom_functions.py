@@ -312,7 +312,8 @@ def apply(cls: UserClass, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     STATE.span = span
     if STATE.dual and _static(cls, "jvp") is None and any(map(moves, inputs)):
         raise _no_jvp(cls)
-    context.check_saved()
+    if recorded:
+        context.check_saved()
     if setup is not None:
         _check_returned(context, args, result)
     results = list(result) if type(result) is tuple else [result]
@@ -329,7 +330,8 @@ def apply(cls: UserClass, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if any(tangent is not None for tangent in tangents):
         _move(call, tangents, [args[i] for i in places], tensors, nodes)
     node = nodes[0].args[0] if nodes[0].op is OUTPUT else nodes[0]
-    context.finish(node, {key: t for key, t in replaced.items() if key not in given})
+    if recorded:
+        context.finish(node, {key: t for key, t in replaced.items() if key not in given})
     return tuple(outputs) if type(result) is tuple else outputs[0]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -162,7 +163,7 @@ def _range(
     requires_grad: Any = False,
 ) -> Tensor:
     """`torch.range`: the end belongs to it."""
-    last = start + int((end - start) / step) * step
+    last = start + (math.floor((end - start) / step) * step if step else 0)
     kind = STATE.default_dtype if dtype is None else to_dtype(dtype)
     found = Tensor(F.number_range(start, last + step / 2, step, kind))
     return METHODS["requires_grad_"](found, requires_grad)

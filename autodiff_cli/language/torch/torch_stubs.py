@@ -121,7 +121,7 @@ def _once(function: Any) -> Builtin:
 def _refusing(node: Node) -> Node:
     words = "trying to differentiate twice a function that was marked with @once_differentiable"
     help = "leave `@once_differentiable` out where the backward is made of tensors alone"
-    return F.differentiable_once(leaf(F.detach(node), Unkept(), True), words, help)
+    return F.differentiable_once(leaf(F.detach(node), Unkept()), words, help)
 
 
 _INPLACE = library_class("InplaceFunction", [FUNCTION], {})

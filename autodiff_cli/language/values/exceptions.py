@@ -19,7 +19,6 @@ from ...errors import (
     AutodiffValueError,
     Diagnostic,
 )
-from ...graph.params import BindError
 from ...graph.state import STATE
 from ...source import Span
 from ..errors.pytorch_words import HINTS, said
@@ -107,54 +106,49 @@ def _classes() -> dict[str, UserClass]:
 
 EXCEPTIONS = _classes()
 
-# By code, the exceptions that PyTorch or Python raise there, the usual one first.
-_KINDS: dict[str, tuple[str, ...]] = {
-    "E107": ("ValueError", "TypeError"),
-    "E201": ("NameError",),
-    "E202": ("NameError",),
-    "E205": ("TypeError", "ValueError", "RuntimeError"),
-    "E206": ("UnboundLocalError",),
-    "E207": ("AttributeError",),
-    "E208": ("TypeError", "ValueError", "RuntimeError"),
-    "E209": ("ModuleNotFoundError",),
-    "E210": ("KeyError", "IndexError", "RuntimeError"),
-    "E211": ("ValueError",),
-    "E304": ("IndexError", "RuntimeError"),
-    "E305": ("IndexError",),
-    "E503": ("_LinAlgError",),
-    "E504": ("RuntimeError", "ValueError"),
-    "E507": ("RecursionError",),
-    "E601": ("AssertionError",),
-    "E602": ("GradcheckError",),
+# By code, what PyTorch or Python raise there where no more is known, if not a RuntimeError.
+_KINDS = {
+    "E107": "ValueError",
+    "E201": "NameError",
+    "E202": "NameError",
+    "E205": "TypeError",
+    "E206": "UnboundLocalError",
+    "E207": "AttributeError",
+    "E208": "TypeError",
+    "E209": "ModuleNotFoundError",
+    "E210": "KeyError",
+    "E211": "ValueError",
+    "E304": "IndexError",
+    "E305": "IndexError",
+    "E503": "_LinAlgError",
+    "E507": "RecursionError",
+    "E601": "AssertionError",
+    "E602": "GradcheckError",
 }
 _NEVER = frozenset({"E203", "E505", "E506", "E508", "E900"})
 
 
-def kinds(error: AutodiffError) -> tuple[UserClass, ...]:
-    """The exception classes that a failure may be, the likeliest first; () when it is none."""
+def class_of(error: AutodiffError) -> UserClass | None:
+    """The exception class that a failure is for programs; None when they cannot catch it."""
     if isinstance(error, Raised):
-        return (error.value.cls,)
+        return error.value.cls
     if error.diagnostic.raises:
-        return (EXCEPTIONS[error.diagnostic.raises],)
+        return EXCEPTIONS[error.diagnostic.raises]
     code = error.code
     known = said(error)
     if code == "E203" and known is not None:
-        return (EXCEPTIONS[known[1]],)  # PyTorch refuses it too
+        return EXCEPTIONS[known[1]]  # PyTorch refuses it too
     if code in _NEVER or (code[1] in "17" and code not in _KINDS):
-        return ()
+        return None
     if error.which == "E207 member-not-here":
-        return ()  # PyTorch may have it
-    cause = error.__context__
-    names = _KINDS.get(code, ("RuntimeError", "ValueError", "IndexError", "TypeError"))
-    if error.within and code == "E205":
-        names = ("RuntimeError", "ValueError")
+        return None  # PyTorch may have it
+    cause = type(error.__context__).__name__
     if known is not None and known[1]:
-        names = (known[1],)
-    elif isinstance(cause, Exception) and not isinstance(cause, AutodiffError | BindError):
-        name = type(cause).__name__
-        if name in EXCEPTIONS and code != "E503":  # the kernels of PyTorch's ops
-            names = (name, *names)
-    return tuple(EXCEPTIONS[name] for name in names)
+        return EXCEPTIONS[known[1]]
+    if cause in EXCEPTIONS and code != "E503":  # the kernels of PyTorch's ops
+        return EXCEPTIONS[cause]
+    of_op = error.within and code == "E205"
+    return EXCEPTIONS["RuntimeError" if of_op else _KINDS.get(code, "RuntimeError")]
 
 
 _OURS = {
@@ -187,7 +181,9 @@ class Handed(ContextDecorator):
     def __exit__(self, kind: type[BaseException] | None, error: Any, trace: object) -> None:
         if kind is not None and issubclass(kind, AutodiffError):
             shapes = [EXCEPTIONS["ValueError"]] if error.code[1] == "3" else []
-            names = (cls.name for found in (*kinds(error)[:1], *shapes) for cls in found.line)
+            found = class_of(error)
+            known = [*shapes] if found is None else [found, *shapes]
+            names = (cls.name for one in known for cls in one.line)
             error.__class__ = next((_OURS[n] for n in names if n in _OURS), AutodiffError)
             message, *helps = (_OPTION.sub(_argument, t) for t in (error.message, *error.helps))
             error.amend(message=message, helps=tuple(helps))
@@ -196,14 +192,14 @@ class Handed(ContextDecorator):
 
 def caught(error: AutodiffError, wanted: list[UserClass]) -> ErrorValue | None:
     """The exception that an `except` of these classes gets; None when it is not for it."""
-    for cls in kinds(error):
-        if any(one in cls.line for one in wanted):
-            if isinstance(error, Raised):
-                return error.value
-            given = error.given
-            value: ErrorValue = cls(*((_words(error, cls.name),) if given is None else given))
-            return value
-    return None
+    cls = class_of(error)
+    if cls is None or not any(one in cls.line for one in wanted):
+        return None
+    if isinstance(error, Raised):
+        return error.value
+    given = error.given
+    value: ErrorValue = cls(*((_words(error, cls.name),) if given is None else given))
+    return value
 
 
 def closing() -> Raised:
@@ -211,15 +207,10 @@ def closing() -> Raised:
     return Raised(EXCEPTIONS["GeneratorExit"](), STATE.span)
 
 
-def is_stop(error: AutodiffError) -> bool:
-    """Whether an error is the program's StopIteration."""
-    found = kinds(error)
-    return bool(found) and EXCEPTIONS["StopIteration"] in found[0].line
-
-
-def is_missing(error: AutodiffError) -> bool:
-    """Whether an error is an AttributeError."""
-    return any(EXCEPTIONS["AttributeError"] in kind.line for kind in kinds(error))
+def is_a(error: AutodiffError, name: str) -> bool:
+    """Whether a failure is an exception of the class of that name, or of one below it."""
+    cls = class_of(error)
+    return cls is not None and EXCEPTIONS[name] in cls.line
 
 
 def _words(error: AutodiffError, kind: str) -> Any:

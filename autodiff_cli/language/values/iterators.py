@@ -56,6 +56,8 @@ class Lazy:
         """`generator.throw(error)`, and what Python's `yield from` passes on."""
         from .exceptions import ErrorValue, Raised
 
+        if not raised:
+            raise TypeError("throw expected at least 1 argument, got 0")
         error = raised[0]
         if isinstance(error, UserClass):
             given = raised[1] if len(raised) > 1 else None
@@ -158,15 +160,15 @@ def _until(function: Any, sentinel: Any) -> Iterator[Any]:
 
 def advance(value: Any, *default: Any) -> Any:
     """`next(value)`."""
-    method = None if isinstance(value, Iterator) else special(value, "__next__")
-    if isinstance(value, Iterator) or method is not None:
-        try:
-            return _asked(value.__next__) if method is None else call_value(method, [], {})
-        except AutodiffError as error:
-            if default and from_above("values.exceptions.is_stop")(error):
-                return default[0]
-            raise
-    raise fault("E208 next-needs-iterator-something", kind_of(value))
+    method = special(value, "__next__")
+    if method is None and not isinstance(value, Iterator):
+        raise fault("E208 next-needs-iterator-something", kind_of(value))
+    try:
+        return _asked(value.__next__) if method is None else call_value(method, [], {})
+    except AutodiffError as error:
+        if default and from_above("values.exceptions.is_a")(error, "StopIteration"):
+            return default[0]
+        raise
 
 
 def _asked(step: Callable[..., Any], *args: Any) -> Any:

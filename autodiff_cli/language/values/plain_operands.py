@@ -17,7 +17,8 @@ _TENSORS = frozenset({"Tensor", "Mask"})
 
 _LISTS = frozenset({"Tensors", "TensorList"})
 _SINGLE = frozenset({"Scalar", "StaticDim"})  # which decide between overloads
-_WHOLE = frozenset({"int", "Ints", "Size", "Dim", "Dims", "DimList", "NewDim", "StaticDim"})
+_ONE_BY_ONE = frozenset({"Size", "DimList", "Order"})  # which methods take one by one
+_WHOLE = _ONE_BY_ONE | {"int", "Ints", "Dim", "Dims", "NewDim", "StaticDim"}
 _POLYNOMIALS = """
     chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w
     shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v
@@ -87,7 +88,7 @@ def refuse_plain(ops: list[Op], name: str, args: Any, kwargs: dict[str, Any], fi
 def _wants_tuple(ops: list[Op], at: int) -> bool:
     """Whether a function takes several ints there, which only methods take one by one."""
     return at > 0 and all(
-        at < op.positional and op.params[at].annotation in ("Size", "DimList") for op in ops
+        at < op.positional and op.params[at].annotation in _ONE_BY_ONE for op in ops
     )
 
 

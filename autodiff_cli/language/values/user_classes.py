@@ -51,11 +51,11 @@ def _entry(name: str) -> Callable[..., Any]:
         return call_value(bind(type(self).flat[name], self), list(args), kwargs)
 
     def step(self: Any) -> Any:
-        is_stop = from_above("values.exceptions.is_stop")
+        is_a = from_above("values.exceptions.is_a")
         try:
             return enter(self)
         except AutodiffError as error:
-            if not is_stop(error):
+            if not is_a(error, "StopIteration"):
                 raise
         raise StopIteration
 
@@ -370,7 +370,7 @@ class Object(Instance):
             return call_value(bind(hook, self), [name], {})
         except AutodiffError as error:
             further = cls.flat.get("__getattr__")
-            if further is None or not from_above("values.exceptions.is_missing")(error):
+            if further is None or not from_above("values.exceptions.is_a")(error, "AttributeError"):
                 raise
         return call_value(bind(further, self), [name], {})
 
@@ -389,7 +389,7 @@ class Object(Instance):
             try:
                 return bind(found, self, cls)
             except AutodiffError as error:
-                if not from_above("values.exceptions.is_missing")(error):
+                if not from_above("values.exceptions.is_a")(error, "AttributeError"):
                     raise
         return call_value(bind(hook, self), [name], {})
 

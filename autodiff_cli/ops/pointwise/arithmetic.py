@@ -251,6 +251,7 @@ def _check_power(input, exponent):
     errors=[Bad("E504", ints(2), -1)],
     phrase="power rule",
     saves="input",
+    properties=frozenset({"own numbers"}),
 )
 def pow(input: Tensor, exponent: Tensor):
     """`input ** exponent`.

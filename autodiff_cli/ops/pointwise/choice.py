@@ -278,7 +278,7 @@ def _to_a_bound(input, low, high):
     errors=[Bad("E205", t(2))],
     kink=_to_a_bound,
     forward=_clamp_forward,
-    properties=frozenset({"clamps", "three edges"}),
+    properties=frozenset({"clamps", "three edges", "own numbers"}),
 )
 def clamp(input: Tensor, min: Tensor | None = None, max: Tensor | None = None):
     """Elements held between `min` and `max`; the slope at a bound is 1."""

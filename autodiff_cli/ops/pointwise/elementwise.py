@@ -11,6 +11,7 @@ from ...graph.dtypes import FLOAT32, INT32
 from ...graph.op import number, rounded_once
 from ...graph.registry import F
 from ...graph.samples import Bad, S, bools, ints, t
+from ...graph.strides import like_input
 from ..kernels.in_double import InDouble, exp
 from ..kernels.rules import moving, no_derivative, refuse_bools, require_float
 
@@ -310,6 +311,7 @@ def _without_nan(x, nan, posinf, neginf):
 
 @pointwise(
     _without_nan,
+    strides_rule=like_input,
     properties=frozenset({"selects"}),
     samples=[S(t(2, 3)), S(t(values=[math.nan, math.inf, 1.0]), 2.0, 3.0, order=0, because="nan")],
     vjp=lambda g, out, input, nan, posinf, neginf: F.where(F.isfinite(input), g, 0),

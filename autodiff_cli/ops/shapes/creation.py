@@ -27,7 +27,7 @@ from ..kernels.indices import check_number
 OPTIONS = (
     Param("layout", "Any", None, True),
     Param("device", "Any", None, True),
-    Param("requires_grad", "bool", False, True),
+    Param("requires_grad", "bool | None", False, True),
     Param("pin_memory", "bool", False, True),
     Param("memory_format", "Any", None, True),
 )

@@ -195,7 +195,7 @@ def _given(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def tree_of(
-    found: Drawing, *, most: int, near: bool, all: bool, width: int, precision: int = 6
+    found: Drawing, *, most: int, near: bool, all: bool, width: int, precision: int
 ) -> list[Row]:
     """Rows of the drawing as a tree, `near` only of nodes that were drawn; values and gradients
     stand below their node."""

@@ -6,6 +6,7 @@ import base64
 import hashlib
 from html import escape
 
+from ...defaults import PRECISION
 from ..graphs.drawing import Drawing
 from ..text import format_shape, printable
 from ..values import brief
@@ -24,7 +25,9 @@ td { font-family: ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; 
 """
 
 
-def picture_text(found: Drawing, page: bool, direction: str = "BT", precision: int = 6) -> str:
+def picture_text(
+    found: Drawing, page: bool, direction: str = "BT", precision: int = PRECISION
+) -> str:
     """A drawing as SVG, or as a page with it: one file, nothing from outside, no scripts."""
     picture = picture_of(found, direction, precision)
     return _page(picture, precision) if page else svg_text(picture)

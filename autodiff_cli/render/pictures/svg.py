@@ -8,6 +8,7 @@ from __future__ import annotations
 from html import escape
 from itertools import pairwise
 
+from ...defaults import PRECISION
 from ..graphs.drawing import Drawing, Vertex
 from ..text import format_count, format_shape, printable
 from .boxes import LINE, PAD, Line, Picture, picture_of
@@ -66,7 +67,7 @@ _MARGIN = 16.0
 
 
 def graph_svg(
-    found: Drawing, *, direction: str = "BT", precision: int = 6, style: bool = True
+    found: Drawing, *, direction: str = "BT", precision: int = PRECISION, style: bool = True
 ) -> str:
     """A drawing as one `<svg class="graph">` element, a document of its own or part of a page.
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
+from ...defaults import PRECISION
 from .expression import (
     ATOM,
     INFIX,
@@ -134,7 +135,7 @@ def _symbol(text: str) -> str | None:
     return "\\" + greek if greek in _GREEK else None
 
 
-def number(value: Any, precision: int = 6) -> str:
+def number(value: Any, precision: int = PRECISION) -> str:
     """A number; large and small ones with a power of ten."""
     if isinstance(value, float) and value != value:
         return r"\mathrm{nan}"
