@@ -25,8 +25,12 @@ Rule = Callable[[Node, Node, State, Options], Node]
 
 
 def real(value: Any) -> Any:
-    """A Python number of an option, which may be a one-element tensor."""
-    return value.item() if isinstance(value, Tensor) else value
+    """A Python number of an option, which may be a one-element tensor; else TypeError."""
+    if isinstance(value, Tensor):
+        return value.item()
+    if isinstance(value, int | float | Varying):
+        return value
+    raise TypeError("an option must be a number")
 
 
 def _scalar(value: float | Varying, kind: np.dtype) -> Node:

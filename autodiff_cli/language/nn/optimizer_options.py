@@ -144,45 +144,45 @@ _NOT_NEGATIVE = (
     "lr", "eps", "weight_decay", "momentum", "alpha", "lr_decay", "rho", "momentum_decay",
     "initial_accumulator_value",
 )  # fmt: skip
+_NUMBERS = (*_NOT_NEGATIVE, "dampening", "lambd", "t0")
+_PAIRS = ("betas", "etas", "step_sizes")
 _SAID = {"lr": "learning rate", "eps": "epsilon"}
 
 
 def number_options(name: str, options: dict[str, Any]) -> dict[str, Any]:
-    """The options that are numbers; E205 for those that are none."""
+    """The options that are numbers, or two of them; E205 for those that are not."""
     found = {}
-    for key in _NOT_NEGATIVE:
+    for key in _NUMBERS:
         if key not in options:
             continue
         if isinstance(options[key], Tensor) and options[key].node.numel != 1:
             raise fault("E205 tensor-one-element", key=key)
+        if not isinstance(options[key], int | float | Tensor):
+            raise fault("E205 argument-number", kind_of(options[key]), name=name, argument=key)
         found[key] = real(options[key])
-        if not isinstance(found[key], int | float):
-            raise fault("E205 argument-number", kind_of(found[key]), name=name, argument=key)
+    for key in _PAIRS:
+        if key not in options:
+            continue
+        pair = options[key]
+        parts = pair if isinstance(pair, list | tuple) else ()
+        if [isinstance(part, int | float | Tensor) for part in parts] != [True, True]:
+            raise fault("E205 argument-two-numbers", name=name, argument=key)
+        found[key] = tuple(map(real, parts))
     return found
 
 
 def _check(name: str, options: dict[str, Any]) -> None:
-    for key, value in number_options(name, options).items():
+    found = number_options(name, options)
+    for key in _NOT_NEGATIVE:
+        value = found.get(key, 0)
         if not value >= 0 or (key == "rho" and value > 1):
             help = "0 to 1" if key == "rho" else f"`{key}` is not negative"
             raise fault("E205 invalid-option", _SAID.get(key, key), value, help)
-    for i, beta in enumerate(_pair(name, "betas", options)):
+    for i, beta in enumerate(found.get("betas", ())):
         if not 0 <= beta < 1:
             raise fault("E205 invalid-beta-parameter-index", i=i, beta=beta)
-    etas = _pair(name, "etas", options)
+    etas = found.get("etas")
     if etas and not 0 < etas[0] < 1 < etas[1]:
         raise fault("E205 invalid-etas", etas)
-    if options.get("nesterov") and (real(options["momentum"]) <= 0 or real(options["dampening"])):
+    if options.get("nesterov") and (found["momentum"] <= 0 or found["dampening"]):
         raise fault("E205 nesterov-momentum-requires-momentum")
-
-
-def _pair(name: str, key: str, options: dict[str, Any]) -> tuple[Any, ...]:
-    if key not in options:
-        return ()
-    values = options[key]
-    if not isinstance(values, list | tuple) or len(values) != 2:
-        raise fault("E205 argument-two-numbers", name=name, argument=key)
-    pair = tuple(real(v) for v in values)
-    if not all(isinstance(v, int | float) for v in pair):
-        raise fault("E205 argument-two-numbers", name=name, argument=key)
-    return pair

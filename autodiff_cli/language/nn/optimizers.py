@@ -213,11 +213,14 @@ def _step(rule: rules.Rule) -> Callable[..., Any]:
                         raise fault("E205 capturable-on-cpu")
                     state = known.get(tensor, {})
                     g = grad.node
+                    refused = None
                     try:
                         new = rule(tensor.node, F.neg(g) if sign < 0 else g, state, group)
-                    except (TypeError, ValueError):
+                    except (TypeError, ValueError) as error:
+                        refused = error
+                    if refused is not None:
                         number_options(self.cls.name, group)
-                        raise
+                        raise refused
                     if state:
                         states[tensor] = state
                     (tensor.write if recorded else tensor.overwrite)(new)

@@ -29,6 +29,7 @@ from ...graph.params import (
     unknown_keyword,
 )
 from ...graph.registry import F
+from ...graph.shapes import broadcast_shapes
 from ...graph.state import STATE
 from ...graph.strides import laid_out_as
 from ..values.factories import with_grad
@@ -288,6 +289,7 @@ def _poisson(input: Any, generator: Any = None) -> Tensor:
 def _binomial(count: Any, prob: Any, generator: Any = None) -> Tensor:
     counts = _array(tensor_argument("binomial", count))
     chances = tensor_argument("binomial", prob)
+    broadcast_shapes(counts.shape, chances.shape)
     counts, probs = np.broadcast_arrays(counts, _array(chances))
     return _result(binomial(counts, probs, stream_of(generator)), "BinomialBackward0", chances)
 

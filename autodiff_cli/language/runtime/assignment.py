@@ -393,10 +393,11 @@ def compile_augmented(tree: syntax.AugAssign, context: Context) -> RunStatement:
 
         def run_attribute(scope: Scope) -> Signal:
             owner = owner_run(scope)
-            current = get_attribute(owner, name)
-            operand = operand_run(scope)
             STATE.span = span
             try:
+                current = get_attribute(owner, name)
+                operand = operand_run(scope)
+                STATE.span = span
                 result = augmented(symbol, current, operand)
                 if not (isinstance(owner, Tensor) and name in ("data", "grad")):
                     set_attribute(owner, name, result)

@@ -499,7 +499,7 @@ def _masked_scatter_(tensor: Tensor, mask: Any, source: Any) -> Tensor:
     )
     if own and bools and is_contiguous(tensor.node):
         values = value_of(tensor.node).ravel().copy()
-        places = np.flatnonzero(np.broadcast_to(value_of(mask.node), tensor.shape))
+        places = np.flatnonzero(value_of(F.expand(mask.node, tensor.shape)))
         read = values.copy()
         for at, place in enumerate(places):
             read[at] = values[place] = values[at]

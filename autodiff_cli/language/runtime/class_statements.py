@@ -9,7 +9,7 @@ from typing import Any
 from ...errors import fail, fault
 from ..syntax import tree as syntax
 from ..syntax.scoping import assigned_names
-from ..values.dialect import kind_of
+from ..values.dialect import kind_of, misfit
 from ..values.functions import call_value
 from ..values.user_classes import OBJECT, SPECIAL, UserClass, bind, special
 from ..values.values import Builtin, Instance, Scope, TypeName, UserFunction
@@ -160,6 +160,8 @@ def no_options(name: str, options: dict[str, Any], span: Any = None) -> None:
 def make_super(scope: Scope, args: list[Any]) -> Super:
     """The value of `super()` or `super(Class, self)` in a running method."""
     cls: Any = args[0] if args else None
+    if args and not isinstance(cls, UserClass):
+        raise misfit("super() takes a class first, not", cls, "write `super()`")
     instance: Any = args[1] if len(args) > 1 else None
     at: Scope | None = scope
     while at is not None and (cls is None or instance is None):
