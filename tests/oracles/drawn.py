@@ -252,8 +252,7 @@ def main() -> None:
     parser.add_argument("--reach", type=Path, help="a recording of another state of the tests")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    reach = mutate.reach([], given.reach)
-    tests = sum(np.unpackbits(row).astype(int) for row in reach.bits)
+    tests = mutate.reach([], given.reach).tests_by_block()
     with tempfile.TemporaryDirectory() as folder:
         marked = Marked(Path(folder))
         programs = pools()

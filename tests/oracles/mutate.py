@@ -319,6 +319,12 @@ class Reach:
         library = mutant["file"].endswith(".expr")
         return not library and (mutant["early"] or bool(self.imported[first]))
 
+    def tests_by_block(self) -> Any:
+        """How many tests come by each block."""
+        import numpy as np
+
+        return sum(np.unpackbits(row).astype(int) for row in self.bits)
+
     def _hit(self, first: int, last: int) -> Any:
         """Which tests come by which of a range of blocks."""
         import numpy as np

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from autodiff_cli.autograd.tensor import Tensor
-from autodiff_cli.cli.commands.repl import run_tool, start
+from autodiff_cli.cli.commands.repl import OPTIONS, run_tool
+from autodiff_cli.cli.options import starts
 from autodiff_cli.cli.streams import Environment
 from autodiff_cli.graph.op import value_of
 from autodiff_cli.language.values.values import Namespace
@@ -24,7 +25,7 @@ class Session:
 
     def __init__(self, **around: Any):
         env = Environment(None, None, None, {"COLUMNS": "80"})
-        around.setdefault("tool", lambda words, text: run_tool(words, text, start(), env))
+        around.setdefault("tool", lambda words, text: run_tool(words, text, starts(OPTIONS), env))
         self.loop = Loop(around=Surroundings(**around))
 
     def __call__(self, text: str) -> str:

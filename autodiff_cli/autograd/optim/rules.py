@@ -24,12 +24,16 @@ Options = dict[str, Any]
 Rule = Callable[[Node, Node, State, Options], Node]
 
 
+def plain(value: Any) -> Any:
+    """An option, which may be a one-element tensor, as it is in Python."""
+    return value.item() if isinstance(value, Tensor) else value
+
+
 def real(value: Any) -> Any:
-    """A Python number of an option, which may be a one-element tensor; else TypeError."""
-    if isinstance(value, Tensor):
-        return value.item()
-    if isinstance(value, int | float | Varying):
-        return value
+    """An option that is a number; TypeError for others."""
+    found = plain(value)
+    if isinstance(found, int | float | Varying):
+        return found
     raise TypeError("an option must be a number")
 
 

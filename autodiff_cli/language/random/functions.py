@@ -16,7 +16,7 @@ from ...autograd.batching.examples import drawn
 from ...autograd.random.counts import binomial
 from ...autograd.tensor import Tensor
 from ...errors import fault
-from ...graph.dtypes import INT64
+from ...graph.dtypes import INT64, is_float
 from ...graph.op import constant, value_of
 from ...graph.params import (
     check_device,
@@ -287,10 +287,12 @@ def _poisson(input: Any, generator: Any = None) -> Tensor:
 
 
 def _binomial(count: Any, prob: Any, generator: Any = None) -> Tensor:
-    counts = _array(tensor_argument("binomial", count))
-    chances = tensor_argument("binomial", prob)
-    broadcast_shapes(counts.shape, chances.shape)
-    counts, probs = np.broadcast_arrays(counts, _array(chances))
+    numbers, chances = tensor_argument("binomial", count), tensor_argument("binomial", prob)
+    for what, tensor in (("count", numbers), ("prob", chances)):
+        if not is_float(tensor.dtype):
+            raise fault("E306 binomial-needs-floats", what, tensor.dtype.name)
+    broadcast_shapes(numbers.shape, chances.shape)
+    counts, probs = np.broadcast_arrays(_array(numbers), _array(chances))
     return _result(binomial(counts, probs, stream_of(generator)), "BinomialBackward0", chances)
 
 

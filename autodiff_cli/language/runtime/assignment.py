@@ -24,7 +24,8 @@ from ..values.operations import binary, instance_binary, items_of, mixed, pairs_
 from ..values.python_operators import MAX_ITEMS, bound_length, cannot_combine, python_in_place
 from ..values.subscripts import dict_key, index, index_parts, plain_key
 from ..values.values import Instance, Scope, has
-from .attributes import get_attribute, set_attribute
+from .attributes import set_attribute
+from .calling import attribute_reader
 from .expressions import Context, Run, compile_expression
 
 Signal = Any
@@ -389,15 +390,14 @@ def compile_augmented(tree: syntax.AugAssign, context: Context) -> RunStatement:
     span = tree.span
     if isinstance(target, syntax.Attribute):
         owner_run = compile_expression(target.value, context)
-        name = target.attr
+        name, read = target.attr, attribute_reader(target)
 
         def run_attribute(scope: Scope) -> Signal:
             owner = owner_run(scope)
+            current = read(owner)
+            operand = operand_run(scope)
             STATE.span = span
             try:
-                current = get_attribute(owner, name)
-                operand = operand_run(scope)
-                STATE.span = span
                 result = augmented(symbol, current, operand)
                 if not (isinstance(owner, Tensor) and name in ("data", "grad")):
                     set_attribute(owner, name, result)

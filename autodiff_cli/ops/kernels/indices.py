@@ -60,7 +60,7 @@ def check_indices(
     name: str, index: Node, dim: int, size: int, negative: bool = False, long: bool = False
 ) -> None:
     """E306 unless `index` has integers, of int64 if `long`, E305 unless all are below `size`."""
-    if index.dtype.kind not in "iu" and index.numel:
+    if index.dtype.kind not in "iu":
         raise fault("E306 needs-integer-index", name, index)
     if long and index.dtype != INT64 and index.numel:
         raise fault("E306 needs-int64-index", name, index)
@@ -76,16 +76,17 @@ def check_indices(
 
 
 def check_gather(name: str, input: Node, dim: int, index: Node, source: Node | None = None) -> None:
-    """What gather and scatter ask of shapes and indices."""
-    if index.numel:
-        ndim = max(input.ndim, 1)
-        if max(index.ndim, 1) != ndim:
-            raise fault("E302 index-shape-many-dims", name, index, input)
-        for d, (have, want) in enumerate(zip(input.shape, index.shape, strict=False)):
-            if d != dim and want > have:
-                raise fault("E302 index-shape-exceeds-tensor", name, index, input, d)
-        if source is not None:
-            _check_source(name, index, source, ndim)
+    """What gather and scatter ask of shapes and indices; of an index without elements nothing."""
+    if not index.numel:
+        return
+    ndim = max(input.ndim, 1)
+    if max(index.ndim, 1) != ndim:
+        raise fault("E302 index-shape-many-dims", name, index, input)
+    for d, (have, want) in enumerate(zip(input.shape, index.shape, strict=False)):
+        if d != dim and want > have:
+            raise fault("E302 index-shape-exceeds-tensor", name, index, input, d)
+    if source is not None:
+        _check_source(name, index, source, ndim)
     check_indices(name, index, dim, input.shape[dim] if input.shape else 1)
 
 

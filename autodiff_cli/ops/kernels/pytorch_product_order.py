@@ -107,7 +107,7 @@ def _turned(x: np.ndarray) -> bool:
 def _fused(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     k, add = a.shape[-1], chain()
     step = BLOCK if k <= BLOCK or k > 2 * BLOCK else k // 2
-    a = np.ascontiguousarray(a.swapaxes(-1, -2)).swapaxes(-1, -2)
+    a = np.ascontiguousarray(a.mT).mT
     b = b if b.itemsize in b.strides[-2:] else np.ascontiguousarray(b)
     total = add(a[..., :step], b[..., :step, :])
     for at in range(step, k, step):

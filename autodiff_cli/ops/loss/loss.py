@@ -60,8 +60,7 @@ def _as_many(name, input, loss):
 
 def _same_shape(name, input, target, other="target"):
     if input.shape != target.shape:
-        raises = "ValueError" if other == "target" else ""
-        raise fault("E308 needs-one-shape", name, other, input, target, raises)
+        raise fault("E308 needs-one-shape", name, other, input, target)
 
 
 @composite(

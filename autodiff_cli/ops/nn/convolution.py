@@ -55,7 +55,7 @@ def _convolve_weight(x, g, steps, kernel):
     total = np.zeros((groups, g.shape[1] // groups, taps), np.result_type(x, g))
     for part, rows, columns in columns_of(x, groups, steps, sizes, kernel):
         block = rows_of(g, part, rows, groups)
-        total += np.matmul(block, columns.swapaxes(-1, -2)).sum(0)
+        total += np.matmul(block, columns.mT).sum(0)
     return total.reshape(g.shape[1], x.shape[1] // groups, *kernel)
 
 

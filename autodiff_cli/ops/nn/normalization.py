@@ -411,7 +411,6 @@ def local_response_norm(
 @composite(
     public=False,
     counterpart="_weight_norm",
-    grad_fn="WeightNormInterfaceBackward0",
     lacks="weight_norm_kernel ints bool",
     no_forward="_weight_norm_interface",
     samples=[S(t(2, 3), t(2, 1), 0), S(t(2, 2, 3), t(1, 1, 3), 2), S(t(3), t(3), 0)],

@@ -88,8 +88,6 @@ def _(g, out, input, dim):
 @composite(
     public=False,
     like=softmax_node,
-    name="safe_softmax",
-    grad_fn="SafeSoftmaxBackward0",
     samples=[S(t(2, 3), 1)],
     counterpart="_safe_softmax",
 )

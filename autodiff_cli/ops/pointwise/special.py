@@ -248,7 +248,6 @@ def _polygamma_in_jax(n, input):
     method=False,
     check=_check_order,
     vjp=lambda g, out, n, input: g * F.polygamma(n + 1, input),
-    inplace=False,
     samples=[S(0, t(3, low=0.3)), S(1, t(3, low=0.3)), S(2, t(low=0.3))],
     errors=[Bad("E205", -1, t(2))],
 )

@@ -47,13 +47,9 @@ EQUAL = t(4, values=[1.0, 2.0, 2.0, 3.0])
 
 
 def _declare_median(name, skip_nan, text):
-    kind = name.capitalize()
-
     @composite(
-        name=name,
-        phrase="shared evenly by the elements that are it",
         key=name,
-        grad_fn=f"{kind}Backward0",
+        phrase="shared evenly by the elements that are it",
         vjp=shared_by_equal,
         forward=read_evenly,
         properties=frozenset({"selects"}),
@@ -70,7 +66,7 @@ def _declare_median(name, skip_nan, text):
         name=name,
         key=f"{name}_dim",
         phrase="the elements that were chosen get the upstream gradient",
-        grad_fn=f"{kind}Backward1",
+        grad_fn=f"{name.capitalize()}Backward1",
         fields=("values", "indices"),
         saves="result 1",
         lacks="median_out bool",

@@ -147,7 +147,6 @@ def _rowed(key: str, doc: str, prepare: str, dim: Any, aliases: tuple[str, ...] 
     body.__doc__ = doc
     function(
         key=key,
-        name=key,
         aliases=aliases,
         method=False,
         samples=[S([t(2), t(2)]), S([t(2, 1), t(2, 1)]), S([t(), t()])],
@@ -240,7 +239,6 @@ def _split_ops(prefix: str, options: dict[str, Any]) -> None:
     @movement(
         lambda x, size, dim: _cut(x, _sizes_by(x, size, dim), dim),
         key=f"{prefix}split",
-        name=f"{prefix}split",
         shape=lambda input, size, dim: _pieces(_sizes_by(input, size, dim), input, dim),
         **options,
         samples=[S(t(5), 2), S(t(2, 4), 2, dim=1), S(t(3), 5)],
@@ -252,7 +250,6 @@ def _split_ops(prefix: str, options: dict[str, Any]) -> None:
     @movement(
         lambda x, sizes, dim: _cut(x, _listed(sizes), dim),
         key=f"{prefix}split_with_sizes",
-        name=f"{prefix}split_with_sizes",
         aliases=["split"] if not prefix else [],
         shape=_sections,
         **options,
@@ -387,7 +384,6 @@ def _split_along(key: str, least: int, dim: Any, doc: str) -> None:
     shape = (2,) * least
     function(
         key=key,
-        name=key,
         samples=[S(t(*shape), 2), S(t(*shape), (1,))],
         errors=[Bad("E305", t(*shape), 3), Bad("E304", t(), 1)],
     )(body)

@@ -438,7 +438,7 @@ def _atleast(key: str, doc: str, shapes: dict[int, tuple[int, ...]]) -> None:
 
     single.__doc__ = several.__doc__ = listed.__doc__ = doc
     function(key=f"{key}_tensors", name=key, method=False, samples=[S([t(), t(2)])])(several)
-    function(key=key, name=key, method=False, samples=[S(t()), S(t(2)), S(t(2, 2))])(single)
+    function(key=key, method=False, samples=[S(t()), S(t(2)), S(t(2, 2))])(single)
     function(key=f"{key}_listed", name=key, method=False, samples=[S(t(), t(2))])(listed)
 
 
