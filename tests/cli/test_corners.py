@@ -116,3 +116,9 @@ def test_a_place_is_warned_of_once(cli):
     )
     found = cli("run", "-", stdin=text)
     assert (found.err.count("warning[W402]"), found.err.count("warning[W403]")) == (1, 1)
+
+
+def test_a_program_knows_its_file(cli, tmp_path):
+    (tmp_path / "known.py").write_text("print(__file__.split('/')[-1], __file__[0])\n")
+    assert cli("run", "known.py").out.startswith("known.py /\n")
+    assert "E201" in cli("run", "-e", "print(__file__)").err

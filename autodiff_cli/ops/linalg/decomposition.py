@@ -268,7 +268,7 @@ def _(g, out, A, full_matrices):
     k = min(m, n)
     U, Vh = columns(U, k), rows(Vh, k)
     if to_u is None and to_vh is None:
-        return (times_diagonal(U, g[1] if to_s is None else to_s) @ Vh,)
+        return (times_diagonal(U, g[1]) @ Vh,)
     squares = S * S
     gaps = F.unsqueeze(squares, S.ndim - 1) - F.unsqueeze(squares, S.ndim) + identity(k, S.dtype)
     inner = 0.0 if to_s is None else F.diag_embed(to_s)

@@ -53,7 +53,6 @@ def _softmax_pair(key, node):
     function(
         key=f"functional_{key}",
         name=f"nn.functional.{key}",
-        method=False,
         samples=[*SOFTMAX_SAMPLES, S(t(2, 3))],
     )(functional)
 
