@@ -158,7 +158,8 @@ def number_options(name: str, options: dict[str, Any]) -> dict[str, Any]:
         if isinstance(options[key], Tensor) and options[key].node.numel != 1:
             raise fault("E205 tensor-one-element", key=key)
         if not isinstance(options[key], int | float | Tensor):
-            raise fault("E205 argument-number", kind_of(options[key]), name=name, argument=key)
+            kind, example = kind_of(options[key]), _DEFAULTS[key]
+            raise fault("E205 argument-number", kind, name=name, argument=key, example=example)
         found[key] = real(options[key])
     for key in _PAIRS:
         if key not in options:
@@ -166,7 +167,8 @@ def number_options(name: str, options: dict[str, Any]) -> dict[str, Any]:
         pair = options[key]
         parts = pair if isinstance(pair, list | tuple) else ()
         if [isinstance(part, int | float | Tensor) for part in parts] != [True, True]:
-            raise fault("E205 argument-two-numbers", name=name, argument=key)
+            example = _DEFAULTS[key]
+            raise fault("E205 argument-two-numbers", name=name, argument=key, example=example)
         found[key] = tuple(map(real, parts))
     return found
 
