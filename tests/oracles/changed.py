@@ -11,7 +11,6 @@ what they print and where and how they fail.
 
 from __future__ import annotations
 
-import argparse
 import ast
 import contextlib
 import copy
@@ -27,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.oracles import mutate
-from tests.oracles.drawn import Marked
+from tests.oracles.drawn import Marked, asked
 from tests.oracles.programs import outcome, snippets
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "changed.json.gz"
@@ -221,11 +220,7 @@ def same(found: Any, wanted: Any) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--n", type=int, default=4000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--reach", type=Path, help="a recording of another state of the tests")
-    given = parser.parse_args()
+    given = asked(__doc__, 4000)
     tests = mutate.reach([], given.reach).tests_by_block()
     with tempfile.TemporaryDirectory() as folder:
         marked = Marked(Path(folder))

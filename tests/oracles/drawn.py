@@ -245,12 +245,17 @@ def printed(kind: str, text: str) -> str | None:
 LEAST = 0.3  # of the gain of one that is kept
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--n", type=int, default=6000)
+def asked(doc: str, n: int) -> argparse.Namespace:
+    """How many are drawn, by which seed."""
+    parser = argparse.ArgumentParser(description=doc.split("\n")[0])
+    parser.add_argument("--n", type=int, default=n)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--reach", type=Path, help="a recording of another state of the tests")
-    given = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    given = asked(__doc__, 6000)
     warnings.simplefilter("ignore")
     tests = mutate.reach([], given.reach).tests_by_block()
     with tempfile.TemporaryDirectory() as folder:

@@ -24,14 +24,14 @@ Options = dict[str, Any]
 Rule = Callable[[Node, Node, State, Options], Node]
 
 
-def plain(value: Any) -> Any:
+def item_of(value: Any) -> Any:
     """An option, which may be a one-element tensor, as it is in Python."""
     return value.item() if isinstance(value, Tensor) else value
 
 
 def real(value: Any) -> Any:
     """An option that is a number; TypeError for others."""
-    found = plain(value)
+    found = item_of(value)
     if isinstance(found, int | float | Varying):
         return found
     raise TypeError("an option must be a number")

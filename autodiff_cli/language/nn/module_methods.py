@@ -23,7 +23,12 @@ from .modules import CALL, CallHook, Hooked, Hooks, Module, described
 from .optimizers import clear_gradient
 
 
-def _init(self: Module) -> None:
+def _init(self: Module, *args: Any, **kwargs: Any) -> None:
+    name = self.cls.name
+    if kwargs:
+        raise fault("E205 module-unexpected-keyword", name, next(iter(kwargs)))
+    if args:
+        raise fault("E205 module-takes-nothing", name, len(args) + 1)
     self.ready = True
 
 

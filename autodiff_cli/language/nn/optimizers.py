@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...autograd.optim import rules
-from ...autograd.optim.rules import plain
+from ...autograd.optim.rules import item_of
 from ...autograd.tensor import GradSlot, Tensor
 from ...engine.evaluate import evaluate, release
 from ...errors import fault
@@ -279,7 +279,7 @@ class _Parameters:
 
 
 def _number(loss: Any) -> float:
-    value = plain(loss)
+    value = item_of(loss)
     if not isinstance(value, int | float):
         raise fault("E205 closure-lbfgs-return-loss", kind_of(loss))
     return float(value)
@@ -299,7 +299,7 @@ def _lbfgs_step(self: Object, closure: Any = None) -> Any:
     state = states.setdefault(group["params"][0], {})
     loss = _evaluated(closure)
     first = _number(loss)
-    options = {k: plain(v) for k, v in group.items()}
+    options = {k: item_of(v) for k, v in group.items()}
     problem = lbfgs.Problem(parameters.evaluate, parameters.position, parameters.move_to)
     arrays = {name: _numbers(value) for name, value in state.items()}
     with np.errstate(all="ignore"):

@@ -181,8 +181,7 @@ class Handed(ContextDecorator):
     def __exit__(self, kind: type[BaseException] | None, error: Any, trace: object) -> None:
         if kind is not None and issubclass(kind, AutodiffError):
             shapes = [EXCEPTIONS["ValueError"]] if error.code[1] == "3" else []
-            found = class_of(error)
-            known = [*shapes] if found is None else [found, *shapes]
+            known = filter(None, (class_of(error), *shapes))
             names = (cls.name for one in known for cls in one.line)
             error.__class__ = next((_OURS[n] for n in names if n in _OURS), AutodiffError)
             message, *helps = (_OPTION.sub(_argument, t) for t in (error.message, *error.helps))
