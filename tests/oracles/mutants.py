@@ -14,6 +14,7 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import inspect
 import json
 import marshal
 import mmap
@@ -27,6 +28,8 @@ from typing import Any
 CONFIGURATION = "AUTODIFF_MUTANTS"
 CALL = "__mutant__"
 HITS = "__hits__"
+COMPARED = "__compared__"
+REACHED, CHANGED = 1, 2
 PACKAGE = Path(__file__).resolve().parents[2] / "autodiff_cli"
 
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -387,12 +390,95 @@ class Mutants:
         if configuration["hits"]:
             with open(configuration["hits"], "r+b") as file:
                 self.hits = mmap.mmap(file.fileno(), 0)
+        self.compared = Compared(self.hits)
 
     def __call__(self, number: int) -> bool:
         if self.hits is not None:
             self.hits[number] = 1
             return False
         return number == self.active
+
+
+class Compared:
+    """`__compared__` of code that `weak.py` rewrote: marks the changes that tests come by, and
+    those that make another value."""
+
+    def __init__(self, marks: Any):
+        self.marks = marks
+        self.defaults: dict[tuple[int, str], tuple[Any, Any]] = {}
+        self.arguments: dict[int, list[Any]] = {}
+
+    def over(self, numbers: tuple[int, ...]) -> bool:
+        """Whether nothing is left to be seen of these changes."""
+        return all(self.marks[number] == CHANGED for number in numbers)
+
+    def value(self, numbers: tuple[int, ...], truth: bool, *ways: Callable[[], Any]) -> Any:
+        """What the first way gives; the others are its changes. Only its truth is asked for, or
+        all of it."""
+        found = ways[0]()
+        for number, changed in zip(numbers, ways[1:], strict=True):
+            self.assigned(number, changed, found, truth)
+        return found
+
+    def assigned(
+        self, number: int, other: Callable[[], Any], value: Any, truth: bool = False
+    ) -> Any:
+        """A value, beside what it is with a change, or was before it was assigned."""
+        if self.marks[number] != CHANGED:
+            self.marks[number] = CHANGED  # what is asked may come here again
+            try:
+                same = bool(value) == bool(other()) if truth else _same(value, other())
+            except RecursionError:
+                raise
+            except Exception:
+                same = False
+            self.marks[number] = REACHED if same else CHANGED
+        return value
+
+    def keyword(self, number: int, function: Any, name: str, value: Any) -> Any:
+        """The value of a keyword, which could be left out if it is the default."""
+        return self.assigned(number, lambda: self._default(function, name), value)
+
+    def _default(self, function: Any, name: str) -> Any:
+        function = getattr(function, "__func__", function)
+        key = (id(function), name)
+        if key not in self.defaults:
+            default = inspect.signature(function).parameters[name].default
+            self.defaults[key] = function, default
+        return self.defaults[key][1]
+
+    def first(self, number: int, value: Any) -> Any:
+        """The first argument of a call; `second` is beside it."""
+        if self.marks[number] != CHANGED:
+            self.arguments.setdefault(number, []).append(value)
+        return value
+
+    def second(self, number: int, value: Any) -> Any:
+        kept = self.arguments.get(number)
+        return self.assigned(number, kept.pop, value) if kept else value
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two values are the same for whoever looks at them; of other objects: are one."""
+    if one is other:
+        return True
+    if type(one) is not type(other):
+        return False
+    match one:
+        case bool() | int() | str() | bytes() | slice() | set() | frozenset() | range():
+            return bool(one == other)
+        case float():
+            return one == other or (one != one and other != other)
+        case tuple() | list():
+            return len(one) == len(other) and all(map(_same, one, other))
+        case dict():
+            return list(one) == list(other) and all(_same(one[key], other[key]) for key in one)
+    if type(one).__module__ == "numpy":
+        import numpy as np
+
+        alike = (one.dtype, one.shape) == (other.dtype, other.shape) and one.size < 100_000
+        return alike and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+    return False
 
 
 class Finder(importlib.abc.MetaPathFinder):
@@ -441,6 +527,7 @@ class Loader(importlib.machinery.SourceFileLoader):
             part.replace(kept)
         module.__dict__[CALL] = module.__dict__["__hit__"] = self.mutants
         module.__dict__[HITS] = self.mutants.hits
+        module.__dict__[COMPARED] = self.mutants.compared
         exec(code, module.__dict__)
         if module.__name__ == "autodiff_cli.language.nn.prelude":
             self._library(module)

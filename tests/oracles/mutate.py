@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import hashlib
 import json
 import mmap
@@ -497,7 +498,7 @@ class Runner:
                 jobs.append((mutant, self._tried(mutant["number"], given)))
             else:
                 say(mutant)
-        several(jobs)
+        several(self.built.folder, jobs)
         return True
 
     def _passing(self, items: dict[str, Any]) -> set[str]:
@@ -533,7 +534,16 @@ class Runner:
         return work
 
 
-def several(jobs: list[tuple[dict[str, Any], Callable[..., str]]]) -> None:
+def end_processes(folder: Path, number: int) -> None:
+    """End what the tests of a mutant started and left behind."""
+    given = rf"{CONFIGURATION}={re.escape(str(folder))}/[^\0]*configuration-{number}-\.json\0"
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if re.search(given.encode(), path.read_bytes()):
+                os.kill(int(path.parent.name), signal.SIGKILL)
+
+
+def several(folder: Path, jobs: list[tuple[dict[str, Any], Callable[..., str]]]) -> None:
     """Try mutants, a few at a time."""
     running: list[tuple[dict[str, Any], Trial]] = []
     while jobs or running:
@@ -545,6 +555,7 @@ def several(jobs: list[tuple[dict[str, Any], Callable[..., str]]]) -> None:
             result = trial.result()
             if result is not None:
                 running.remove((mutant, trial))
+                end_processes(folder, mutant["number"])
                 mutant["verdict"] = f"killed by {result}" if result else "survived"
                 say(mutant)
 
@@ -684,7 +695,7 @@ def main() -> int:
                 built = Built(folder / str(mutant["number"]), [mutant])
                 mutant["tests"] = len(found.by(mutant))
                 first.append((mutant, early(mutant, built, found)))
-        several(first)
+        several(folder, first)
         (folder / "all").mkdir()
         late = [mutant for mutant in mutants if not mutant["early"]]
         built = Built(folder / "all", late)
