@@ -258,8 +258,10 @@ _COMPARED = (Tensor, int, float, np.generic, calls.Results)
 def compare(symbol: str, left: Any, right: Any) -> Any:
     """`left symbol right`, elementwise on tensors."""
     if symbol == "is":
-        if isinstance(left, Unread) or isinstance(right, Unread):
-            raise RecordingAborted
+        sides = left, right
+        numbers = all(isinstance(v, Varying | int | float) for v in sides)
+        if any(isinstance(v, Unread) for v in sides) or (numbers and Varying in map(type, sides)):
+            raise RecordingAborted  # which numbers are one object cannot be foreseen
         return left is right or (
             type(left) is type(right)
             and (
