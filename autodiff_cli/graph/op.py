@@ -280,7 +280,8 @@ class Op(Declared):
     def _rounds_late(self, x: Node, y: Node) -> bool:
         """Whether operands that were not float16 are as they are until the result is."""
         other = x.dtype is not y.dtype or x.weak is not y.weak
-        return other and "number in single" in self.properties and self._common_dtype([x, y]) is FLOAT16
+        late = other and "number in single" in self.properties
+        return late and self._common_dtype([x, y]) is FLOAT16
 
     def _in_single(self, x: Node, y: Node) -> Node:
         """With float16 a number, and a second operand without dims, is not rounded before the

@@ -299,7 +299,10 @@ def _isinstance(value: Any, kinds: Any) -> bool:
     return False
 
 
-def _getattr(value: Any, name: Any, *default: Any) -> Any:
+_NO_DEFAULT: Any = object()
+
+
+def _getattr(value: Any, name: Any, default: Any = _NO_DEFAULT, /) -> Any:
     from ..values.exceptions import is_a
 
     if not isinstance(name, str):
@@ -309,8 +312,8 @@ def _getattr(value: Any, name: Any, *default: Any) -> Any:
     try:
         return get_attribute(value, name)
     except AutodiffError as error:
-        if default and is_a(error, "AttributeError"):
-            return default[0]
+        if default is not _NO_DEFAULT and is_a(error, "AttributeError"):
+            return default
         raise
 
 

@@ -158,7 +158,10 @@ def _until(function: Any, sentinel: Any) -> Iterator[Any]:
         yield item
 
 
-def advance(value: Any, *default: Any) -> Any:
+_NO_DEFAULT: Any = object()
+
+
+def advance(value: Any, default: Any = _NO_DEFAULT, /) -> Any:
     """`next(value)`."""
     method = special(value, "__next__")
     if method is None and not isinstance(value, Iterator):
@@ -166,8 +169,9 @@ def advance(value: Any, *default: Any) -> Any:
     try:
         return _asked(value.__next__) if method is None else call_value(method, [], {})
     except AutodiffError as error:
-        if default and from_above("values.exceptions.is_a")(error, "StopIteration"):
-            return default[0]
+        stopped = from_above("values.exceptions.is_a")(error, "StopIteration")
+        if stopped and default is not _NO_DEFAULT:
+            return default
         raise
 
 
