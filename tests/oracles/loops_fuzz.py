@@ -199,7 +199,7 @@ CARRIED = [
 ]  # fmt: skip
 
 CONDITIONS = [
-    "i == {k}", "i == {k}", "i == {k}", "i % {n} == {r}", "i % {n} == {r}", "loss.item() < {x}",
+    "i == {k}", "i == {k}", "i == {k}", "i % {n} == {r}", "i % {n} is {r}", "loss.item() < {x}",
     "t > {k}", "m > {x}", "bad > {n}", "len(losses) > {k}", "random.random() < 0.2",
     "torch.rand(1).item() < 0.2", "d['n'] == {k}", "s.n % {n} == 0", "flag and i > {k}",
     "w.grad is None", "w.grad is not None and i % {n} == 1", "loss > {x}", "last is None",
