@@ -7,6 +7,7 @@ here.
 from __future__ import annotations
 
 from itertools import groupby
+from sys import intern
 from typing import Any
 
 from ...errors import AutodiffError, fail, fault
@@ -400,7 +401,7 @@ class ExpressionActions(Parts):
         if formatted:
             return s.JoinedStr(parts, span)
         value = parts[0].value if parts else ""  # type: ignore[attr-defined]  # a Constant
-        return s.Constant(value, span)
+        return s.Constant(intern(value), span)  # `is` holds between equal literals, as in Python
 
 
 # ---- literals of several pieces ------------------------------------------------------------------
