@@ -16,7 +16,7 @@ from ...autograd.tensor import Tensor, new_leaf
 from ...errors import fail, fault
 from ...graph.dtypes import is_float
 from ...graph.op import Op, constant, value_of
-from ...graph.params import BindError, to_dtype, to_int
+from ...graph.params import BindError, to_dtype, to_int, type_name
 from ...graph.registry import F
 from ...graph.sizes import check_size
 from ...graph.state import STATE, grad_mode
@@ -88,6 +88,13 @@ def _whole(value: Any, name: str) -> int:
         digits = str(value).removesuffix(".0")
         advice = f"write `{name}={int(digits)}`" if digits.isdecimal() else "give an int"
         raise fault("E205 module-argument", name, error, advice=advice) from None
+
+
+def _flag(value: Any, name: str) -> bool:
+    """An argument that is True or False."""
+    if not isinstance(value, bool):
+        raise fault("E205 module-flag", name, type_name(value), wanted=bool(value))
+    return value
 
 
 def _sizes(value: Any, name: str) -> tuple[int, ...]:
@@ -285,6 +292,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "expect_dims": _expect_dims,
     "require_dims": _require_dims,
     "whole": _whole,
+    "flag": _flag,
     "sizes": _sizes,
     "spread": _spread,
     "declare": _declare,
