@@ -23,8 +23,11 @@ import autodiff_cli as ad
 from autodiff_cli import session
 from autodiff_cli.cli.main import main
 from autodiff_cli.cli.streams import Environment
+from autodiff_cli.engine.rows import cluster as cluster_of_dask
+from autodiff_cli.engine.rows import sources
 from autodiff_cli.engine.rows.cluster import Cluster, connected
-from autodiff_cli.engine.rows.job import measure
+from autodiff_cli.engine.rows.job import Job, measure
+from autodiff_cli.engine.rows.passes import TOGETHER, Rows
 from autodiff_cli.engine.rows.sources import Columns, DaskSource, FileSource, Picked, npy, source_of
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.session import Options, Report
@@ -831,20 +834,136 @@ def test_interrupts_are_not_for_workers() -> None:
     assert set(handlers.values()) == {signal.SIG_IGN}
 
 
-@pytest.mark.parametrize(("shape", "reads"), [((4000, 3), 1), ((60, 9000), 30)])
+# The shape of an array, which of its rows, how many bytes are read at once, and in how many parts.
+NEAR = [
+    ((4000, 3), 2, sources.SPAN, 1),
+    ((60, 9000), 2, sources.SPAN, 30),
+    ((60, 4096), 2, sources.SPAN, 1),  # 64 KiB from row to row
+    ((60, 4097), 2, sources.SPAN, 30),
+    ((60, 9000), 1, sources.SPAN, 1),
+    ((100, 4), 1, 320, 10),
+    ((100, 4), 3, 320, 10),
+    ((100, 4), 25, 320, 4),
+]
+
+
+@pytest.mark.parametrize("dask", [False, True])
+@pytest.mark.parametrize(("shape", "every", "span", "reads"), NEAR)
 def test_rows_of_given_numbers_are_read_together_where_they_are_near(
-    tmp_path: Path, shape: tuple[int, int], reads: int
+    shape: tuple[int, int],
+    every: int,
+    span: int,
+    reads: int,
+    dask: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(sources, "SPAN", span)
     array = np.arange(shape[0] * shape[1], dtype=float).reshape(shape)
     np.save(tmp_path / "X.npy", array)
-    source = source_of(str(tmp_path / "X.npy"))
+    source = DaskSource(da.from_array(array)) if dask else source_of(str(tmp_path / "X.npy"))
     assert source is not None
     asked: list[tuple[int, int]] = []
     whole, source.at = source.at, lambda *ends: asked.append(ends) or whole(*ends)  # type: ignore[method-assign,func-returns-value]  # counts
-    rows = np.arange(0, shape[0], 2)
+    rows = np.arange(1, shape[0], every)
     assert (Picked(source, rows).read(0, rows.size) == array[rows]).all()
     assert len(asked) == reads
     assert Picked(source, rows).read(2, 2).shape == (0, shape[1])
+
+
+def test_a_task_takes_rows_of_a_few_blocks(tmp_path: Path) -> None:
+    array = np.arange(90.0).reshape(30, 3)
+    np.save(tmp_path / "X.npy", array)
+    source = source_of(str(tmp_path / "X.npy"))
+    assert source is not None
+    cluster = Cluster(None, source.bytes_of(0))  # a row is a block
+    held = cluster.blocked(source)
+    assert isinstance(held, Rows)
+    asked: list[tuple[int, int]] = []
+    whole, source.at = source.at, lambda *ends: asked.append(ends) or whole(*ends)  # type: ignore[method-assign,func-returns-value]  # counts
+    first = Job(1, (), (), (0,), (), 1 << 20)
+    rows = np.array([0, 1, 20, 21, 29])
+    assert (cluster.run(first, [source], [], [0], rows)[0] == array[rows]).all()
+    assert len(asked) > 1 and all(stop - start <= TOGETHER for start, stop in asked)
+
+
+# The size and the chunks of an array of numbers of 8 bytes, and which axis blocks of 800 cut.
+CUTS = [
+    ((10, 10), None, 0),
+    ((10, 100), None, 0),
+    ((10, 101), None, 1),
+    ((100, 10), (80, 1), 1),
+    ((100, 10), (70, 1), 0),
+    ((50, 10), (10, 50), 0),
+    ((100, 100), (8, 1), 1),
+    ((100, 100), (7, 1), 0),
+    ((100, 100), (16, 2), 1),
+    ((100, 100), (8, 2), 0),
+]
+
+
+@pytest.mark.parametrize(("shape", "chunks", "axis"), CUTS)
+def test_rows_are_cut_unless_that_reads_far_more(
+    shape: tuple[int, ...], chunks: tuple[int, ...] | None, axis: int
+) -> None:
+    source = sources.Source()
+    source.shape, source.chunks = shape, chunks
+    assert source.axis_for(800) == axis
+
+
+@pytest.mark.parametrize(
+    ("shape", "asked", "axis"),
+    [((6,), 1, 0), ((6, 6), 1, 1), ((4, 6), 0, None), ((6, 4), 0, 0), ((4, 6), 1, 1),
+     ((4, 5, 6), 1, 2), ((6, 5, 6), 1, 0), ((4, 5), 1, None)],
+)  # fmt: skip
+def test_which_axis_of_further_arrays_is_cut(
+    shape: tuple[int, ...], asked: int, axis: int | None
+) -> None:
+    source = sources.Source()
+    source.shape = shape
+    assert source.cut(asked, 6) == (axis is not None)
+    assert source.axis == (axis or 0)
+
+
+def test_small_arrays_are_whole_beside_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, shape in (("X", (2, 400)), ("y", (9, 6)), ("z", (400, 2))):
+        np.save(tmp_path / f"{name}.npy", np.ones(shape))
+    for limit, whole in ((432, True), (431, False)):
+        monkeypatch.setattr(cluster_of_dask, "WHOLE", limit)
+        cluster = Cluster(None, 800)
+        X, y, z = (source_of(str(tmp_path / f"{name}.npy")) for name in "Xyz")
+        assert X is not None and y is not None and z is not None
+        assert cluster.blocked(X).rows == (1, 1) and cluster.blocked(z).rows == (0, 1)
+        if whole:
+            assert np.array_equal(cluster.blocked(y), np.ones((9, 6)))
+            continue
+        with pytest.raises(AutodiffError, match="no axis to cut"):
+            cluster.blocked(y)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_rows_as_an_array_of_dask(axis: int, tmp_path: Path) -> None:
+    array = np.arange(120.0).reshape((5, 2, 12) if axis == 0 else (2, 5, 12))
+    source = DaskSource(da.from_array(array, chunks=(1, 1, 4)))
+    source.axis = axis
+    cluster = Cluster(None, 400)
+    cluster.bounds = [0, 2, 4, 5]
+    found = cluster.array(Rows(source, array.shape, array.dtype, (axis, 1)))
+    assert found.shape == array.shape and np.array_equal(found.compute(), array)
+
+
+def test_the_smallest_sample(tmp_path: Path) -> None:
+    """A row of each stretch; single numbers are no rows."""
+    np.save(tmp_path / "X.npy", np.arange(100.0))
+    np.save(tmp_path / "one.npy", np.array(1.0))
+    sample = sources.Sample(1)
+    found = sample.opened(str(tmp_path / "X.npy"), None)
+    assert found is not None and found.tolist() == [0, 14, 28, 42, 56, 70, 84, 99]
+    for name in ("one.npy", "p.json"):
+        assert sample.opened(str(tmp_path / name), None) is None
+        assert Cluster(None, 800).opened(str(tmp_path / name), None) is None
 
 
 def test_statistics_of_blocks_are_those_of_the_whole() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -17,12 +18,12 @@ from autodiff_cli.engine.rows.passes import Passes, Rows
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.graph.dtypes import is_float
 from autodiff_cli.graph.node import Node
-from autodiff_cli.graph.op import constant, leaf
+from autodiff_cli.graph.op import cast, constant, leaf
 from autodiff_cli.graph.registry import F
 from autodiff_cli.graph.state import STATE, own_state
 
 from ..said import compare
-from ..table import Case, apply, arrays_of, cases, listed, nodes_of, specs
+from ..table import Case, apply, arrays_of, cases, listed, nodes_of, seeded, specs
 
 
 class Here:
@@ -96,7 +97,7 @@ def _computed(case: Case, blocked: tuple[int, slice] | None) -> list[Any] | None
         STATE.observer = None
 
 
-def _known(value: Any, case: Case) -> Any:
+def _known(value: Any) -> Any:
     if isinstance(value, Rows):
         found, rows = value.array
         assert value.rows == rows or value.measured is None
@@ -124,7 +125,7 @@ def _agrees(case: Case, way: tuple[int, slice], expected: list[Any] | None) -> b
         return None
     assert expected is not None
     for one, other in zip(found, expected, strict=True):
-        value = _known(one, case)
+        value = _known(one)
         assert value.shape == other.shape, (case.name, way, value.shape, other.shape)
         assert value.dtype == other.dtype, (case.name, way)
         close = 1e-10 if value.dtype == np.float64 else 1e-3 if value.dtype == np.float16 else 1e-5
@@ -171,6 +172,150 @@ def _standardized(w: Any, x: Any, y: Any) -> Any:
 def _logistic(w: Any, x: Any, y: Any) -> Any:
     z = F.matmul(x, w)
     return F.mean(F.softplus(z) - y * z)
+
+
+INDICES = constant(np.array([1, 0, 5, 2, 3, 4]))
+
+# Shapes of arrays, along which axis each is cut into rows (6 of them), and what is made of them.
+PLACES: list[tuple[str, list[tuple[tuple[int, ...], int | None]], Callable[..., Any]]] = [
+    ("dims before go", [((2, 3, 6), 2)], lambda x: F.diagonal(x, 0, 0, 1)),
+    ("dims around go", [((2, 6, 2), 1)], lambda x: F.diagonal(x, 0, 0, 2)),
+    ("sums before", [((2, 6, 3, 2), 1)], lambda x: F.sum(x, (0, 3))),
+    ("sums that stay", [((2, 6, 3), 1)], lambda x: F.sum(x, 0, True)),
+    ("one of one", [((1, 6), 1)], lambda x: F.unbind(x, 0)[0]),
+    ("ones around go", [((1, 6, 1), 1)], lambda x: F.squeeze(x)),
+    ("nothing before", [((4, 6), 1)], lambda x: F.cat([x, constant(np.zeros(0))], 0)),
+    ("all rows", [((6, 3), 0)], lambda x: F.slice(x, 0, 0, 6, 1) * 2),
+    ("all rows, copied", [((6, 3), 0)], lambda x: F.narrow_copy(x, 0, 0, 6)),
+    ("rows in another order", [((6, 6), 0)], lambda x: F.index_select(x, 0, INDICES)),
+    ("every other column", [((6, 6), 0)], lambda x: F.slice(x, 1, 0, 6, 2)),
+    ("square", [((6, 6), 1)], lambda x: F.select(x, 0, 1)),
+    ("square, part", [((6, 6), 1)], lambda x: F.slice(x, 0, 0, 2, 1)),
+    ("two each", [((6, 4), 0)], lambda x: F.select(F.view(x, (12, 2)), 1, 1)),
+    ("one more dim", [((2, 6), 1)], lambda x: F.unsqueeze(x, 1)),
+    ("samples", [((6, 2, 4, 4), 0), ((3, 2, 2, 2), None)], lambda x, w: F.conv2d(x, w)),
+    ("weights have rows", [((1, 2, 4, 4), None), ((6, 2, 2, 2), 0)], lambda x, w: F.conv2d(x, w)),
+    ("both have rows", [((6, 2, 4, 4), 0), ((6, 2, 2, 2), 0)], lambda x, w: F.conv2d(x, w)),
+    ("indices too", [((6, 6), 0), ((6,), 0)], lambda x, i: F.index(x, [None, _long(i)])),
+    ("of a table", [((4,), None), ((6, 2), 0)], lambda x, i: F.index(x, [_long(i)])),
+    ("later ones", [((4, 4), None), ((6,), 0)], lambda x, i: F.index(x, [None, _long(i)])),
+    (
+        "two each beside a whole, taken",
+        [((6, 4), 0), ((6, 4), None)],
+        lambda x, y: F.index_select(_halves(x) * F.exp(_halves(y)), 0, INDICES),
+    ),
+    (
+        "square of two each",
+        [((12, 6, 2), 1)],
+        lambda x: F.select(F.reshape(x, (12, 12)), 0, 1),
+    ),
+]
+REFUSES = {"weights have rows", "both have rows", "indices too", "all rows, copied", "later ones"}
+
+
+def _long(x: Any) -> Any:
+    return cast(x, np.dtype(np.int64))
+
+
+def _halves(x: Any) -> Any:
+    return F.reshape(F.reshape(x, (12, 2)) * constant(np.arange(24.0).reshape(12, 2)), (6, 4))
+
+
+def _placed(
+    shapes: list[tuple[tuple[int, ...], int | None]],
+    expression: Callable[..., Any],
+    **limits: int,
+) -> list[Any]:
+    """What is made of arrays, and gradients: in blocks where limits are given."""
+    given = []
+    axes = {axis for _, axis in shapes if axis is not None} or {0}
+    for i, (shape, axis) in enumerate(shapes):
+        node = leaf(seeded(i).uniform(0.5, 2.0, shape), AccumulateGrad())
+        if limits and axis is not None:
+            node.value = Rows((node.value, (axis, 1)), shape, node.dtype, (axis, 1))
+        given.append(node)
+    with own_state():
+        if limits:
+            STATE.observer = Passes(Here([0, 2, 5, 6], min(axes)), **limits)
+        out = expression(*given)
+        targets = [out]
+        if out.requires_grad:
+            seed = constant(seeded("seed").uniform(size=out.shape))
+            targets += gradients([(out, seed)], given, create_graph=False, retain_graph=True)
+        targets = [t for t in targets if t is not None]
+        evaluate(targets)
+    return [t.value for t in targets]
+
+
+@pytest.mark.parametrize(("name", "shapes", "expression"), PLACES)
+def test_where_rows_are(name: str, shapes: Any, expression: Callable[..., Any]) -> None:
+    expected = _placed(shapes, expression)
+    try:
+        found = _placed(shapes, expression, max_bytes=1 << 30)
+    except AutodiffError as error:
+        assert error.code == "E606" and name in REFUSES, error
+        return
+    assert name not in REFUSES
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(_known(one), other, 1e-12)
+
+
+# What is made beside rows and whether it is made in blocks where it is more than may be whole.
+WHOLE = {
+    "a number": (((), None), lambda x: F.expand(x, (6,)), True),
+    "a column": (((6, 1), None), lambda x: F.expand(x, (6, 3)), False),
+    "a row": (((1, 3), None), lambda x: F.expand(x, (6, 3)), True),
+    "before": (((6,), None), lambda x: F.expand(x, (3, 6)), False),
+    "later": (((3, 1), None), lambda x: F.expand(x, (3, 6)), True),
+    "one of both": (((1,), None), lambda x: F.expand(x, (6, 6)), True),
+    "zeros": (((6,), 0), lambda x: F.zeros((3, 6), dtype=x.dtype), True),
+    "other": (((4, 1), None), lambda x: F.expand(x, (4, 3)), False),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_what_grows_is_in_blocks_where_it_is_too_large(name: str) -> None:
+    (shape, axis), expression, grows = WHOLE[name]
+    shapes = [(shape, axis)]
+    (expected, *_) = _placed(shapes, expression)
+    for whole, blocked in ((expected.nbytes, False), (expected.nbytes - 1, grows)):
+        (found, *_) = _placed(shapes, expression, max_bytes=1 << 30, whole=whole)
+        assert isinstance(found, Rows) == blocked
+        assert np.array_equal(_known(found), expected)
+
+
+EYE = constant(np.eye(3))
+
+# Arrays, what is made of them, the limit, and the least number of bytes that is allowed.
+BOUNDS: list[tuple[str, list[Any], Callable[..., Any], str, int]] = [
+    ("sums", [((6, 20), 0)], lambda x: F.matmul(F.transpose(x, 0, 1), x), "max_bytes", 28_800),
+    ("taken", [((6, 3), 0)], lambda x: F.slice(x, 0, 0, 2), "whole", 48),
+    ("whole", [((6, 3), 0), ((6, 3), None)], lambda x, y: x * F.matmul(y, EYE), "whole", 144),
+]
+
+
+@pytest.mark.parametrize(("name", "shapes", "expression", "limit", "least"), BOUNDS)
+def test_bounds(name: str, shapes: Any, expression: Any, limit: str, least: int) -> None:
+    with pytest.raises(AutodiffError) as error:
+        _placed(shapes, expression, **{"max_bytes": 1 << 30} | {limit: least - 1})
+    assert error.value.code == "E606"
+    found = _placed(shapes, expression, **{"max_bytes": 1 << 30} | {limit: least})
+    np.testing.assert_allclose(_known(found[0]), _placed(shapes, expression)[0], 1e-12)
+
+
+def test_results_with_columns_are_whole_where_they_may_be() -> None:
+    for whole, blocked in ((144, False), (143, True)):
+        (found,) = _placed(
+            [((3, 6), 1)], lambda x: F.exp(F.detach(x)), max_bytes=1 << 30, whole=whole
+        )
+        assert isinstance(found, Rows) == blocked
+
+
+def test_as_many_random_numbers_as_may_be_whole() -> None:
+    passes = Passes(Here([0, 6]), 1 << 30, whole=48)
+    passes.draws(48)
+    with pytest.raises(AutodiffError, match="drawn one after the other"):
+        passes.draws(49)
 
 
 def test_passes_over_the_data() -> None:

@@ -104,7 +104,7 @@ class Cluster:
     def opened(self, path: str, key: str | None) -> Rows | np.ndarray | None:
         """The array of a file in blocks; None for files that are read whole."""
         source = source_of(path, key)
-        return None if source is None or not source.shape else self.blocked(source)
+        return None if source is None else self.blocked(source)
 
     def of(self, array: Any) -> Rows | np.ndarray:
         """An array of Dask in blocks."""
@@ -229,7 +229,7 @@ class Cluster:
         tasks = []
         for name, rows in arrays.items():
             axis, times = rows.rows
-            step = (self.bounds[1] - self.bounds[0]) * times
+            step = self.bounds[1] * times
             chunks = (*rows.shape[:axis], step, *rows.shape[axis + 1 :])
             group.create_array(name, shape=rows.shape, chunks=chunks, dtype=rows.dtype)
             store = self.dask.delayed(_stored, pure=False)

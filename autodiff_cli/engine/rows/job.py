@@ -156,7 +156,7 @@ def measure(array: np.ndarray) -> Measured:
     if not array.size:
         return Measured(np.nan, np.nan, 0.0, True)
     flat = array.ravel()
-    wide = flat.astype(np.float64, copy=False)
+    wide = np.asarray(flat, np.float64)
     return Measured(
         float(flat.min()), float(flat.max()), float(wide @ wide), bool(np.isfinite(flat).all())
     )

@@ -148,6 +148,10 @@ def real(node: Node) -> Node:
     return node
 
 
+def _bytes(node: Node) -> int:
+    return node.numel * node.dtype.itemsize
+
+
 class _Graph:
     """The nodes that one evaluation needs, and where the rows of each are."""
 
@@ -192,21 +196,11 @@ class _Graph:
                 self.turn[node] += 1
             else:
                 self.rows[node] = found.rows
-        elif (
-            node.op.key in ("expand", "filled")
-            and node.numel * node.dtype.itemsize > self.passes.whole
-        ):
-            axes = [d for d, size in enumerate(node.shape) if size == self.total]
-            if axes and self._grows(node, axes[0]):
-                self.rows[node] = (axes[0], 1)
-                self.placed[node] = Placed((axes[0], 1), "", [None] * len(inputs))
-
-    @staticmethod
-    def _grows(node: Node, axis: int) -> bool:
-        return all(
-            axis < node.ndim - x.ndim or x.shape[axis - node.ndim + x.ndim] == 1
-            for x in node.inputs
-        )
+        elif node.op.key in ("expand", "filled") and _bytes(node) > self.passes.whole:
+            axis = next((d for d, size in enumerate(node.shape) if size == self.total), None)
+            if axis is not None and not any(read(x, node, (axis, 1)) for x in node.inputs):
+                self.rows[node] = (axis, 1)
+                self.placed[node] = Placed((axis, 1), "", at)
 
     def evaluate(self, last: bool) -> None:
         """One pass after the other, then what has no rows."""
@@ -243,7 +237,7 @@ class _Graph:
 
     def _fits(self, sums: list[Node]) -> None:
         """Refuse what no worker could combine."""
-        sizes = [node.numel * node.dtype.itemsize for node in sums]
+        sizes = list(map(_bytes, sums))
         if sum(sizes) * (TOGETHER + 1) > self.passes.max_bytes:
             largest = sums[int(np.argmax(sizes))]
             raise fault(
@@ -257,14 +251,14 @@ class _Graph:
 
     def _stays(self, node: Node) -> bool:
         """Whether a result with columns is small enough to be whole, as weights and slopes are."""
-        return self.passes.blocks.axis > 0 and node.numel * node.dtype.itemsize <= self.passes.whole
+        return self.passes.blocks.axis > 0 and _bytes(node) <= self.passes.whole
 
     def _take(self, nodes: list[Node]) -> None:
         """Bring rows here, those of the same numbers of all arrays together."""
         numbers = {}
         asked: dict[Node, list[np.ndarray]] = {}  # of an operand
         for node in nodes:
-            if (size := node.numel * node.dtype.itemsize) > self.passes.whole:
+            if (size := _bytes(node)) > self.passes.whole:
                 raise fault(
                     "E606 too-many-rows-taken",
                     op=node.op.name,
@@ -371,10 +365,10 @@ class _Builder:
             elif rows is not None and through and self._passes(node):
                 reads = [read(x, node, rows) for x in node.inputs]
             else:
-                if through and node.numel * node.dtype.itemsize > graph.passes.whole:
+                if through and _bytes(node) > graph.passes.whole:
                     raise fault(
                         "E606 whole-array-too-large",
-                        bytes_text(node.numel * node.dtype.itemsize),
+                        bytes_text(_bytes(node)),
                         span=node.span,
                         op=node.op.name,
                     )

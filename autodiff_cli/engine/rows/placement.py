@@ -9,7 +9,7 @@ operand.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -87,6 +87,11 @@ def _common(at: Places) -> Placement | None:
     return found.pop() if len(found) == 1 else None
 
 
+def _without(gone: Iterable[int], rows: Placement) -> Placement:
+    """Where the rows are after other axes are gone."""
+    return rows[0] - sum(d < rows[0] for d in gone), rows[1]
+
+
 def _like_first(node: Node, at: Places, total: int) -> Placed | None:
     """The result has the rows of the first operand, and those after it have none."""
     return Placed(at[0], "", at) if at[0] and not any(at[1:]) else None
@@ -109,8 +114,7 @@ def _reduced(node: Node, at: Places, total: int) -> Placed | None:
         dims = tuple(range(operand.ndim))
     if rows[0] in (dims or ()):
         return Placed(None, COMBINED[node.op.key], at)
-    before = 0 if node.ndim == operand.ndim else sum(d < rows[0] for d in dims)
-    return Placed((rows[0] - before, rows[1]), "", at)
+    return Placed(_without(() if node.ndim == operand.ndim else dims, rows), "", at)
 
 
 def _summed_to(node: Node, at: Places, total: int) -> Placed | None:
@@ -159,9 +163,8 @@ def _product(node: Node, at: Places, total: int) -> Placed | None:
 
 def _viewed(node: Node, at: Places, total: int) -> Placed | None:
     """The rows, with the axes after them, stay a group of axes."""
-    rows = at[0]
-    if rows is None or any(at[1:]):
-        return None
+    (rows,) = at
+    assert rows is not None
     before = prod(node.inputs[0].shape[: rows[0]])
     for axis, size in enumerate(node.shape):
         if prod(node.shape[:axis]) == before and size % total == 0 and size:
@@ -187,11 +190,12 @@ def _shifted(by: int) -> Rule:
     """Along `dim`, which is another axis than the rows; `by` axes are added there."""
 
     def rule(node: Node, at: Places, total: int) -> Placed | None:
-        rows = at[0]
+        (rows,) = at
+        assert rows is not None
         dim = node.args[node.op.index["dim"]]
-        if rows is None or dim is None or any(at[1:]) or (dim == rows[0] and by < 1):
+        if dim is None or (dim == rows[0] and by < 1):
             return None
-        moved = dim < rows[0] or (by > 0 and dim == rows[0])
+        moved = dim <= rows[0]
         ndim = len(node.outputs[0][0]) if node.outputs else node.ndim
         change = by if ndim != node.inputs[0].ndim else 0
         return Placed((rows[0] + change * moved, rows[1]), "", at)
@@ -205,9 +209,11 @@ def _beside(*names: str) -> Rule:
     def rule(node: Node, at: Places, total: int) -> Placed | None:
         given = [node.args[node.op.index[name]] for name in names]
         dims = [d for dim in given for d in (dim if type(dim) is tuple else (dim,))]
-        if at[0] is None or not dims or None in dims or any(at[1:]) or at[0][0] in dims:
+        (rows,) = at
+        assert rows is not None
+        if not dims or None in dims or rows[0] in dims:
             return None
-        return Placed(at[0], "", at)
+        return Placed(rows, "", at)
 
     return rule
 
@@ -220,7 +226,7 @@ def _squeezed(node: Node, at: Places, total: int) -> Placed | None:
     gone = [d for d in dims if shape[d] == 1]
     if rows[0] in gone:
         return None
-    return Placed((rows[0] - sum(d < rows[0] for d in gone), rows[1]), "", at)
+    return Placed(_without(gone, rows), "", at)
 
 
 def _sliced(node: Node, at: Places, total: int) -> Placed | None:
@@ -230,7 +236,8 @@ def _sliced(node: Node, at: Places, total: int) -> Placed | None:
 
 
 def _is_whole(node: Node) -> bool:
-    return node.shape == node.inputs[0].shape and node.args[-1] == 1
+    """Whether a part that no indices choose is all there is."""
+    return node.shape == node.inputs[0].shape and len(node.inputs) == 1
 
 
 def _joined(node: Node, at: Places, total: int) -> Placed | None:
@@ -264,10 +271,9 @@ def _of_matrices(node: Node, at: Places, total: int) -> Placed | None:
 
 
 def _diagonals(node: Node, at: Places, total: int) -> Placed | None:
-    rows, dims = at[0], node.args[2:4]
-    if rows is None or rows[0] in dims:
-        return None
-    return Placed((rows[0] - sum(d < rows[0] for d in dims), rows[1]), "", at)
+    (rows,), dims = at, node.args[2:]
+    assert rows is not None
+    return None if rows[0] in dims else Placed(_without(dims, rows), "", at)
 
 
 # -- rows chosen by numbers --------------------------------------------------------------------
@@ -327,7 +333,7 @@ def _indexed(node: Node, at: Places, total: int) -> Placed | None:
     rows = at[0]
     if rows is None:
         first = indices[0] if len(node.inputs) == 2 else None
-        return None if first is None or at[1] is None else Placed(at[1], "", at)
+        return None if first is None else Placed(at[1], "", at)
     if rows[0] == 0 and indices[0] is None and not any(at[1:]):
         return Placed(rows, "", at)
     return None
@@ -403,7 +409,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(
         (
             "cumsum", "cumprod", "logcumsumexp", "cummax_index", "cummin_index", "argsort",
-            "split", "split_with_sizes", "unsafe_split", "unsafe_split_with_sizes",
+            "split", "split_with_sizes", "unsafe_split", "unsafe_split_with_sizes", "narrow_copy",
         ),
         _beside("dim"),
     ),
@@ -422,7 +428,6 @@ RULES: dict[str, Rule] = {
     "squeezed": _squeezed,
     "constant_pad_nd": _padded,
     "slice": _or_taken(_sliced),
-    "narrow_copy": _sliced,
     "select": _or_taken(_shifted(-1)),
     "index_select": _or_taken(_selected),
     "index": _or_taken(_indexed),

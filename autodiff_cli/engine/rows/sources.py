@@ -188,13 +188,14 @@ class Picked(Source):
     def _run(self, rows: np.ndarray) -> Any:
         """Rows that are read at once, with those between them."""
         read = self.source.at(rows[0], rows[-1] + 1)
-        if rows.size == rows[-1] + 1 - rows[0]:
+        places = rows - rows[0]
+        if rows.size == places[-1] + 1:
             return read
         if type(read) is partial:
-            return partial(_picked, read, rows - rows[0], self.axis)
+            return partial(_picked, read, places, self.axis)
         from dask.delayed import delayed
 
-        return delayed(_picked)(read, rows - rows[0], self.axis)
+        return delayed(_picked)(read, places, self.axis)
 
 
 def shards(paths: list[str]) -> Source:
@@ -262,12 +263,11 @@ class Sample:
     def opened(self, path: str, key: str | None) -> np.ndarray | None:
         """Rows of a file; None for files that are read whole."""
         source = source_of(path, key)
-        if source is None or not source.shape:
+        if source is None:
             return None
         total = source.shape[0]
         if self.rows is None:
-            row = max(1, source.dtype.itemsize * prod(source.shape[1:]))
-            count = max(1, min(total, self.size // row) // self.PARTS)
+            count = max(1, min(total, self.size // source.bytes_of(0)) // self.PARTS)
             starts = np.linspace(0, total - count, self.PARTS).astype(int)
             self.total, self.rows = total, np.unique(starts[:, None] + np.arange(count))
         elif total != self.total:
@@ -279,19 +279,21 @@ TABLES = {".csv": "read_csv", ".parquet": "read_parquet"}
 
 
 def source_of(path: str, key: str | None = None) -> Source | None:
-    """The source that a path on the command line means; None for files that are read whole.
+    """The source that a path on the command line means; None for files that are read whole, single
+    numbers too.
 
     Raises:
         AutodiffError: E607 without the library that reads it, E701 when nothing is there or it
             cannot be read, E702 when it holds no numbers.
     """
     try:
-        return _source(path, key)
+        found = _source(path, key)
     except AutodiffError:
         raise
     except Exception as error:  # each library has its own
         reason = str(error).split("\n")[-1]
         raise fault("E701 cannot-read-rows", path, type(error).__name__, reason) from None
+    return found if found and found.shape else None
 
 
 def _source(path: str, key: str | None) -> Source | None:
