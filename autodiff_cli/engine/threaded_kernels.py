@@ -43,8 +43,7 @@ def kernel_of(node: Node) -> Kernel:
 
 def multiplications(node: Node) -> int:
     """How many a product of matrices takes."""
-    shape = node.inputs[0].shape if node.inputs else ()
-    return prod(node.shape) * shape[-1] if shape else 0
+    return prod(node.shape) * node.inputs[0].shape[-1]
 
 
 def is_cut(node: Node) -> bool:
@@ -56,7 +55,7 @@ CUT = frozenset({"samplewise", "sums samples"})
 
 
 def _cut(shape: Shape) -> bool:
-    return len(shape) > 1 and shape[0] > 1 and prod(shape) >= CUT_FROM
+    return shape[0] > 1 and prod(shape) >= CUT_FROM
 
 
 def parts_of(node: Node) -> int:

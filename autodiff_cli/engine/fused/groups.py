@@ -10,6 +10,7 @@ Constraints only ever shorten the lead, so a group is built in one pass over the
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 from typing import Any
 
@@ -110,15 +111,8 @@ class Grouping:
             return ()
         rows = prod(lead)
         widest = max(group.widest * (group.rows // rows), _width(node, inputs, rows))
-        if rows < 2 or widest > ROW_LIMIT:
-            return ()
-        if widest > ROW_LIMIT // FEWEST_ROWS and (group.partials or is_partial(node, len(lead))):
-            for partial in (*group.partials, node):
-                if partial is node and not is_partial(node, len(lead)):
-                    continue
-                if partial.numel > 1:
-                    return ()
-        return lead
+        partials = [*group.partials, node] if is_partial(node, len(lead)) else group.partials
+        return lead if rows > 1 and _holds(widest, partials) else ()
 
     def _reaches(self, after: int, bit: int) -> bool:
         """Whether one of the groups in `after` comes after the group of `bit`."""
@@ -144,15 +138,8 @@ class Grouping:
             return ()
         lead = shape[: lead_length(node, inputs, shape, set())]
         rows = prod(lead)
-        if rows < 2 or prod(shape) // rows > ROW_LIMIT:
-            return ()
-        if (
-            is_partial(node, len(lead))
-            and node.numel > 1
-            and (prod(shape) // rows > ROW_LIMIT // FEWEST_ROWS)
-        ):
-            return ()
-        return lead
+        partials = [node] if is_partial(node, len(lead)) else []
+        return lead if rows > 1 and _holds(prod(shape) // rows, partials) else ()
 
     def _join(self, group: Group, node: Node, inputs: list[Node], lead: Shape) -> None:
         after = self._after(inputs, group)
@@ -167,6 +154,13 @@ class Grouping:
         self.of[node] = group
         if is_partial(node, len(lead)):
             group.partials.add(node)
+
+
+def _holds(width: int, partials: Iterable[Node]) -> bool:
+    """Whether a tile holds rows of so many elements, and some more where partial results are
+    arrays."""
+    least = FEWEST_ROWS if any(partial.numel > 1 for partial in partials) else 1
+    return width <= ROW_LIMIT // least
 
 
 def _width(node: Node, inputs: list[Node], rows: int) -> int:

@@ -65,7 +65,7 @@ def _way(
     for y in grouping.inputs(x):
         group = grouping.of.get(y)
         if group is None or y in stored or y in group.partials:
-            if y.numel == x.numel and y.numel > 1:
+            if y.numel == x.numel:
                 reads.add(y)
             continue
         way = _way(y, depth - 1, grouping, stored)

@@ -28,7 +28,6 @@ SCRATCH_BYTES = 8 << 20  # of all buffers of one thread: a quarter of a usual la
 SCRATCH_PIECE = 1 << 20  # bytes that are made at once
 ALIGNMENT = 64
 SHARE_FROM = 0.5e6  # predicted nanoseconds from which a second thread pays
-SHARE_ELEMENTS = 16_384  # elements of a tile from which it does
 
 
 class Scratch(local):
@@ -104,18 +103,17 @@ class Tiled:
         body += [f"  {name}[...] = {ref.name}" for name, ref in copies]
         self.source = self._text(writer, body)
         self.program = _compiled(self.source, writer.globals)
+        scratch = [prod(rest) * dtype.itemsize for rest, rows, dtype in self.buffers if rows]
         widest = max(
-            [prod(rest) * dtype.itemsize for rest, rows, dtype in self.buffers if rows]
+            scratch
             + [prod(shape[1:]) * dtype.itemsize for _, _, shape, dtype in self.outputs]
             + [prod(ref.rest) * ref.dtype.itemsize for _, ref in writer.inputs if ref.rows]
             + [1]
         )
-        per_row = sum(prod(rest) * dtype.itemsize for rest, rows, dtype in self.buffers if rows)
-        tile = max(1, min(TILE_BYTES // widest, SCRATCH_BYTES // max(per_row, 1)))
+        tile = max(1, min(TILE_BYTES // widest, SCRATCH_BYTES // max(widest, sum(scratch))))
         self.tile = min(self.rows, tile)
         self.tiles = -(-self.rows // self.tile)
-        elements = self.tile * max(1, widest // 8)
-        self.shared = self.cost > SHARE_FROM and self.tiles > 1 and elements >= SHARE_ELEMENTS
+        self.shared = self.cost > SHARE_FROM and self.tiles > 1
 
     def _assign(self, lines: list[Line], targets: dict[Ref, str]) -> list[str]:
         """The lines as text, with scratch buffers by linear scan: a dying operand of the same form
@@ -255,8 +253,7 @@ class Tiled:
         trace_: Any = error.__traceback__
         while trace_.tb_frame.f_code.co_name != "tile":
             trace_ = trace_.tb_next
-        at = trace_.tb_lineno - self.offset
-        return self.spans[min(max(at, 0), len(self.spans) - 1)]
+        return self.spans[trace_.tb_lineno - self.offset]
 
 
 class Final:
@@ -287,8 +284,8 @@ def _final(node: Node, result: int, depth: int) -> Final:
     return Final(node.op.kernel, node.args[3:], result, shape, node)
 
 
-def _summed(x: np.ndarray, dims: tuple[int, ...], keepdim: Any) -> Any:
-    return np.sum(x, dims, keepdims=keepdim)
+def _summed(x: np.ndarray, dims: tuple[int, ...], _: bool) -> Any:
+    return np.sum(x, dims)
 
 
 def _used(ref: Ref, at: int) -> None:

@@ -251,7 +251,8 @@ def _convolved(node: Node) -> int:
     if "samplewise" in node.op.properties:  # N, C, ... and weights
         windows = min(prod(shapes[0][2:]), prod(node.shape[2:]))
         return shapes[0][0] * windows * prod(shapes[1])
-    return shapes[0][0] * prod(shapes[1][2:]) * prod(node.shape)
+    samples, _, *places = shapes[1]
+    return samples * prod(places) * prod(node.shape)
 
 
 def _ufuncs(node: Node) -> list[Any]:

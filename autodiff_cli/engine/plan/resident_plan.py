@@ -316,8 +316,8 @@ def laid_out(like: np.ndarray) -> np.ndarray:
     reach = [(n - 1) * step for n, step in zip(like.shape, like.strides, strict=True)]
     if not like.size or like.flags.c_contiguous:
         return np.empty(like.shape, like.dtype)
-    before = -sum(step for step in reach if step < 0)
-    size = before + sum(step for step in reach if step > 0) + like.itemsize
+    before = -sum(min(step, 0) for step in reach)
+    size = before + sum(max(step, 0) for step in reach) + like.itemsize
     if size < like.nbytes or size > MOST_GAPS * like.nbytes:
         raise Unfit  # elements that are one place in memory, or far apart
     return np.ndarray(like.shape, like.dtype, np.empty(size, np.uint8), before, like.strides)
