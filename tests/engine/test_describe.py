@@ -11,9 +11,18 @@ import pytest
 
 from autodiff_cli.api import run as api_run
 from autodiff_cli.engine import evaluate as engine
-from autodiff_cli.engine.plan.describe import GroupPlan, KernelPlan, PlanData
+from autodiff_cli.engine import profile as profile_module
+from autodiff_cli.engine.plan.describe import (
+    GroupPlan,
+    KernelPlan,
+    PlanData,
+    _ufuncs,
+    predicted,
+)
 from autodiff_cli.engine.profile import Profile, fresh
 from autodiff_cli.engine.threads import WORKERS
+from autodiff_cli.graph.op import constant
+from autodiff_cli.graph.registry import F
 from autodiff_cli.graph.state import STATE
 from autodiff_cli.session import Options, Report, run
 from autodiff_cli.source import Source
@@ -91,6 +100,18 @@ def test_forward_and_backward_are_one_group():
     compile(group.source, "<group>", "exec")
 
 
+def test_the_row_of_a_group_is_its_widest():
+    given = "x = linspace(0, 1, 60000).reshape(10000, 2, 3).requires_grad_()\n"
+    plan = plan_of(given + "loss = sum(exp(x).sum(1) ** 2)\n")
+    assert group_of(plan).row == (2, 3)
+
+
+def test_flops_are_those_of_the_ufuncs_of_a_kernel():
+    for n, each in ((1023, 1), (1024, len(_ufuncs(F.sigmoid(constant(np.ones(1024))))))):
+        assert predicted(F.sigmoid(constant(np.ones(n))))[0] == each * n
+    assert each > 1
+
+
 def test_arrays_have_their_sizes():
     plan = plan_of(NEURON)
     group = group_of(plan)
@@ -158,8 +179,9 @@ def test_a_loop_shows_the_plan_that_ran_most():
     assert "X @ w" in spans
 
 
-def test_the_last_big_evaluation_is_shown():
-    big = "y = exp(ones(400, 400)) + {}\nprint(y.sum().item())\n"
+@pytest.mark.parametrize("n", [128, 400])
+def test_the_last_big_evaluation_is_shown(n: int):
+    big = f"y = exp(ones({n}, {n})) + {{}}\nprint(y.sum().item())\n"
     plan = plan_of(big.format(1) + big.format(2) + "z = [1, 2]\nprint((z * 2).sum().item())\n")
     assert group_of(plan).pieces[0].span.line == 3
 
@@ -182,6 +204,13 @@ def test_numbers_drawn_run_node_by_node():
 
 
 PROGRAMS = [NEURON, PRODUCTS, DEMO, DESCENT]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=["neuron", "products", "demo", "descent"])
+def test_times_of_a_clock_that_stands(program: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(profile_module, "perf_counter", lambda: 1.0)
+    profile = profile_of(program)
+    assert {line.share for line in profile.lines} == {0.0} and profile.kernels == 0
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=["neuron", "products", "demo", "descent"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,13 @@ import pytest
 import autodiff_cli.ops  # noqa: F401  # declares the table
 from autodiff_cli.autograd.gradients import backward
 from autodiff_cli.autograd.tensor import Tensor, new_leaf
+from autodiff_cli.engine import evaluate as engine
 from autodiff_cli.engine.evaluate import evaluate
 from autodiff_cli.errors import AutodiffError
+from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.op import cast, constant
 from autodiff_cli.graph.registry import F
+from autodiff_cli.graph.state import STATE, own_state
 from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
 
@@ -134,6 +138,61 @@ def test_limits(program: str, options: Options, code: str) -> None:
     assert report.error.code == code, str(report.error)
     assert report.error.span is not None
     assert report.error.diagnostic.helps
+
+
+# What is computed of 1,000 numbers, and how many of them are held at a time.
+HELD: list[tuple[Callable[[Node], list[Node]], int]] = [
+    (lambda x: [F.exp(x)], 1000),
+    (lambda x: [y := F.exp(x), F.sin(y)], 2000),
+    (lambda x: [F.sin(F.exp(F.sin(x)))], 2000),
+    (lambda x: [F.flip(x, (0,))], 1000),
+    (lambda x: [F.cat([x, F.sin(x)], 0)], 3000),
+]
+
+
+@pytest.mark.parametrize(("make", "held"), HELD)
+def test_a_limit_may_be_reached(make: Callable[[Node], list[Node]], held: int) -> None:
+    for limit, fits in ((8 * held, True), (8 * held - 1, False)):
+        with own_state():
+            targets = make(constant(np.arange(1000.0)))
+            order, _ = engine.plan(targets)
+            STATE.max_bytes = limit
+            if fits:
+                engine.run(order, targets, True)
+                continue
+            with pytest.raises(AutodiffError) as error:
+                engine.run(order, targets, True)
+            assert error.value.code == "E505"
+
+
+WAYS = ["run_few", "run", "_run_numbers", "run_planned"]
+
+
+def way(shape: tuple[int, ...], last: bool, **limits: int) -> str:
+    """How six nodes are evaluated."""
+    found: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in limits.items():
+            patch.setattr(engine, name, value)
+        for name in WAYS:
+            patch.setattr(engine, name, lambda *_, name=name: found.append(name) or True)
+        x = constant(np.ones(shape))
+        for _ in range(6):
+            x = F.neg(x)
+        evaluate([x], last)
+    return found[0]
+
+
+def test_ways_of_small_evaluations() -> None:
+    assert way((2,), True, MOST=6) == "run_few"
+    assert way((2,), True, MOST=5) == "run"
+    assert way((2,), True, FEW_BYTES=12 * 8) == "run_few"
+    assert way((2,), True, FEW_BYTES=12 * 8 - 1) == "run"
+    assert way((), False, MOST=6) == "run_planned"
+    assert way((), False, MOST=5) == "_run_numbers"
+    assert way((2,), False, MOST=5) == "run"
+    assert way((2,), False, FEWEST=6) == "run_planned"
+    assert way((2,), False, FEWEST=7) == "run"
 
 
 def test_an_error_while_evaluating_has_a_place() -> None:

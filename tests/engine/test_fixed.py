@@ -10,7 +10,12 @@ import numpy as np
 import pytest
 
 import autodiff_cli.engine.evaluate as engine
-from autodiff_cli.engine.plan import plan_memory_budget, resident_plan, schedule
+from autodiff_cli.engine.plan import (
+    plan_memory_budget,
+    resident_plan,
+    rotating_buffers,
+    schedule,
+)
 from autodiff_cli.engine.plan.schedule import Plan, planned
 from autodiff_cli.errors import AutodiffError, fail
 from autodiff_cli.graph.node import Node
@@ -102,6 +107,86 @@ def test_big_inputs_are_bound_and_others_taken() -> None:
     for other in (big * 2, big.copy(order="F"), np.broadcast_to(big[:1], big.shape)):
         for _ in range(3):
             same(made.run([other, w], own=True)[0], (other @ w).sum())
+
+
+def test_what_is_copied_and_what_is_bound() -> None:
+    n = resident_plan.COPIED // 8
+    for size, bound in ((n, []), (n + 1, [0])):
+        made, _ = recording(lambda x: [F.sum(F.cumsum(x, 0))], np.ones(size))
+        assert made.fixed is not None
+        assert [number for number, _ in made.fixed.bound] == bound
+
+
+def test_all_that_a_plan_may_keep(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, _ = recording(mixed, arrays(5, 4), arrays(5, 3))
+    assert made.fixed is not None
+    size = made.fixed.bytes
+    for limit, fits in ((size, True), (size - 1, False)):
+        monkeypatch.setattr(resident_plan, "MOST_BYTES", limit)
+        assert (recording(mixed, arrays(5, 4), arrays(5, 3))[0].fixed is not None) == fits
+
+
+def test_all_that_a_plan_may_need() -> None:
+    made, _ = recording(mixed, arrays(5, 4), arrays(5, 3))
+    peak, _ = made.most_bytes()
+    made.check(peak)
+    with pytest.raises(AutodiffError, match="memory"):
+        made.check(peak - 1)
+
+
+def test_all_that_plans_may_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_memory_budget, "HOLDING", {})
+    monkeypatch.setattr(plan_memory_budget, "MOST_HELD", 100)
+
+    class Holder:
+        holds = True
+
+        def let_go(self) -> None:
+            self.holds = False
+
+    first, second, third = (Holder() for _ in range(3))
+    for holder, size in ((first, 60), (second, 40)):
+        plan_memory_budget.held(holder, size)
+    assert first.holds and second.holds
+    plan_memory_budget.held(third, 1)
+    assert not first.holds and second.holds and third.holds
+
+
+LAID = np.arange(64.0)
+LAYOUTS = [
+    LAID, LAID[::-1], LAID.reshape(8, 8).T, LAID.reshape(8, 8)[::-1, ::2],
+    LAID.reshape(16, 4)[:, 3], LAID[:8][::7], LAID.reshape(4, 4, 4)[:, ::-1].transpose(2, 0, 1), LAID[::4],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("like", LAYOUTS)
+def test_memory_that_lies_as_other_does(like: np.ndarray) -> None:
+    found = resident_plan.laid_out(like)
+    assert (found.shape, found.strides, found.dtype) == (like.shape, like.strides, like.dtype)
+    found[...] = like
+    same(found, like)
+    base = found if found.base is None else found.base
+    assert np.lib.array_utils.byte_bounds(found) == np.lib.array_utils.byte_bounds(base)
+
+
+@pytest.mark.parametrize(
+    "like", [LAID.reshape(8, 8)[:, 3], LAID[:9][::8], LAID[:16][::8], np.broadcast_to(1.0, (3, 3))]
+)
+def test_memory_that_is_far_apart_or_shared(like: np.ndarray) -> None:
+    with pytest.raises(resident_plan.Unfit):
+        resident_plan.laid_out(like)
+
+
+def test_all_that_goes_beside_what_goes_round() -> None:
+    made, _ = recording(lambda x, y: [F.add(x, F.sum(y))], np.ones(3), np.ones(4))
+    n = rotating_buffers.MOST_COPIED // 8
+    for size, fits in ((n, True), (n + 1, False)):
+        rest = [np.ones(size)]
+        if fits:
+            rotating_buffers.Turns(made._fixed, [np.ones(3)], rest)
+            continue
+        with pytest.raises(resident_plan.Unfit):
+            rotating_buffers.Turns(made._fixed, [np.ones(3)], rest)
 
 
 def test_what_a_plan_keeps_is_bounded() -> None:

@@ -3,6 +3,9 @@ samples of the op table: results, gradients and second derivatives."""
 
 from __future__ import annotations
 
+from itertools import pairwise
+from math import prod
+
 import numpy as np
 import pytest
 
@@ -10,6 +13,7 @@ import autodiff_cli.engine.evaluate as engine
 from autodiff_cli.autograd import reverse, rules
 from autodiff_cli.engine.fused import tiles
 from autodiff_cli.engine.fused.tiles import Tiled
+from autodiff_cli.engine.fused.tracing import Unknown, trace
 from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.op import constant
 from autodiff_cli.graph.registry import F
@@ -183,3 +187,36 @@ def test_what_is_taken_from_each_slice(dim: int) -> None:
     assert rows == [6 * 7 ** (dim - 1)]
     for one, other in zip(found, wanted, strict=True):
         close(one.value, other.value)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 5])
+def test_scratch_memory_is_bounded(rows: int) -> None:
+    """Many values that live at the same time have tiles of fewer rows."""
+    x = np.random.default_rng(0).uniform(-1, 1, (40, ROW))
+
+    def results() -> list[Node]:
+        first = F.sin(constant(x))
+        many = [F.exp(F.mul(first, 1.0 + i)) for i in range(6)]
+        total = F.add(many[0], many[5])
+        for one, other in pairwise(many):
+            total = F.add(F.mul(total, one), other)
+        return [total]
+
+    wanted = results()
+    plain(wanted)
+    with fused(TILE * ROW * x.itemsize) as patch:
+        patch.setattr(tiles, "SCRATCH_BYTES", 6 * rows * ROW * x.itemsize)
+        found = results()
+        engine.evaluate(found)
+        (plan,) = engine.PLANS.values()
+        (step,) = tiled(plan)
+    held = sum(prod(rest) * dtype.itemsize for rest, rows, dtype in step.buffers if rows)
+    assert len(step.buffers) >= 6 and step.tile == 6 * rows * ROW * x.itemsize // held
+    close(found[0].value, wanted[0].value)
+
+
+def test_kernels_that_cannot_be_traced() -> None:
+    unknown, dtype = Unknown(np.dtype(float)), np.dtype(float)
+    assert trace(lambda x: x + 1, [unknown], dtype) is not None
+    for kernel in (lambda x: np.ones(3), lambda x: x > 0, lambda x: x[0], lambda x: 1.0):
+        assert trace(kernel, [unknown], dtype) is None

@@ -36,7 +36,7 @@ def sums(
         else:
             total = F.add(product, total) if number in turned else F.add(total, product)
         if number in shown:
-            found.append(total)
+            found.append(total if number % 2 else F.neg(total))
     assert total is not None
     return [*found, total, F.sum(total)]
 
@@ -76,12 +76,19 @@ def test_as_one_after_the_other(
             same(found, node.value)
 
 
-@pytest.mark.parametrize("count", [3, 40])
-def test_long_sums_have_fewer_steps(count: int) -> None:
+@pytest.mark.parametrize("count", [3, outer_sums.FEWEST, outer_sums.FEWEST + 1, 40])
+@pytest.mark.parametrize("short", [False, True])
+def test_long_sums_have_fewer_steps(
+    count: int, short: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     arguments = [argument(np.ones(5)) for _ in range(2 * count)]
     pairs = list(zip(arguments[::2], arguments[1::2], strict=True))
     targets = sums(pairs, None, set(), set())
     order, _ = engine.plan(targets)
+    monkeypatch.setattr(outer_sums, "LONG", 1000)
+    steps = len(planned(order, arguments, targets).steps)
+    monkeypatch.setattr(outer_sums, "LONG", steps + short)
     made = planned(order, arguments, targets)
     names = [step.kernel.__name__ for step in made.steps]
-    assert names.count("multiply") == (1 if count * 4 > outer_sums.LONG else count)
+    merged = not short and count > outer_sums.FEWEST
+    assert names.count("multiply") == (1 if merged else count)

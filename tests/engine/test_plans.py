@@ -144,6 +144,7 @@ CASES: dict[str, Callable[[], list[Node]]] = {
     "read again, more": lambda: read_again(20_000),
     "moved": lambda: moved(500),
     "reduced": lambda: reduced(400, 300),
+    "two sums of wide rows": lambda: forward(F.sum(F.sin(big(16, 2, 5000)), (0, 2))),
     "reduced to wide rows": lambda: reduced(30, 5000),
     "reduced, few rows": lambda: reduced(2, 30_000),
 }

@@ -262,3 +262,34 @@ def test_blas_has_its_threads_again(monkeypatch: pytest.MonkeyPatch) -> None:
                 assert threads() == {1}
             assert threads() == {1}
         assert threads() == {2}
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_blas_has_as_many_threads_as_there_may_be(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blas, "MANAGED", True)
+    monkeypatch.setattr(WORKERS, "limit", threads)
+    with blas._libraries().limit(limits=1), blas.many():
+        (found,) = {library["num_threads"] for library in blas._libraries().info()}
+    assert found == threads
+
+
+# Shapes of images, whether they are worth threads, and into how many parts they are cut.
+IMAGE_PARTS = [
+    ((1, 2, 256, 128), False, 1),
+    ((2, 1, 256, 128), True, 2),
+    ((2, 1, 256, 127), False, 2),
+    ((0, 1, 256, 256), False, 0),
+    ((16, 2, 128, 256), True, 8),
+    ((16, 2, 128, 128), True, 4),
+]
+
+
+@pytest.mark.parametrize(("shape", "cut", "parts"), IMAGE_PARTS)
+def test_parts_of_images(shape: tuple[int, ...], cut: bool, parts: int) -> None:
+    images = constant(np.broadcast_to(1.0, shape))
+    node = F.max_pool2d(images, 2)
+    (node,) = [n for n in engine.plan([node])[0] if "samplewise" in n.op.properties]
+    assert threaded_kernels.is_cut(node) == cut
+    assert threaded_kernels.parts_of(node) == parts

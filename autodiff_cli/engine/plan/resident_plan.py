@@ -286,7 +286,7 @@ class _Builder:
             return True
         unknown = [Unknown(a.dtype) if isinstance(a, np.ndarray) else a for a in args]
         traced = trace(step.kernel, unknown, step.dtype)
-        if traced is None or not traced[0]:
+        if traced is None:
             return False
         instructions, result = traced
         values: list[Any] = [arg for arg in args if isinstance(arg, np.ndarray)]
