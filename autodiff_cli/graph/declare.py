@@ -88,10 +88,10 @@ def _lacking(op: Op, text: str) -> Callable[..., None]:
     spelled = {name for word in words for name in (_INTS if word == "ints" else (word,))}
     refused = frozenset(DTYPES[name] for name in spelled)
     check = op.check
-    option = op.index.get("dtype", -1)
+    option = op.index.get("dtype")
 
     def checked(*bound: Any) -> None:
-        dtype = op.meeting_dtype(bound) if option < 0 else bound[option]
+        dtype = op.meeting_dtype(bound) if option is None else bound[option]
         if dtype in refused:
             kind = SCALAR_TYPES[dtype.name]
             said = own.format(kind) or f"\"{kernel}\" not implemented for '{kind}'"

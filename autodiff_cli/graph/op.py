@@ -523,7 +523,7 @@ def number(value: bool | int | float | Varying, dtype: np.dtype | None = None) -
             with np.errstate(over="ignore"):  # 1e308 is infinite in float32
                 array = np.array(value, dtype)
         except (OverflowError, ValueError):  # of a NaN
-            if dtype.kind not in "iu" or not abs(value) < 1 << 64:
+            if dtype.kind not in "iu" or not -(1 << 63) <= value < 1 << 64:
                 raise fault("E504 number-does-not-fit", short(value, 40), dtype) from None
             array = np.array(int(value) % (1 << 64), np.uint64).astype(dtype)  # as in C
         span, STATE.span = STATE.span, None

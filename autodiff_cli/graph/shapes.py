@@ -38,7 +38,7 @@ def reduced_count(shape: Shape, dims: tuple[int, ...] | None) -> int:
 def infer_size(shape: Shape, size: Shape) -> Shape:
     """`size` with a -1 replaced so that the element count is that of `shape`; E303 otherwise."""
     total = count(shape)
-    if count(size) == total and min(size, default=0) >= 0:
+    if count(size) == total and (not size or min(size) >= 0):
         return size
     unknown = [i for i, s in enumerate(size) if s == -1]
     if len(unknown) > 1:
@@ -63,7 +63,7 @@ def _no_reshape(shape: Shape, size: Shape, total: int) -> AutodiffError:
 
 def broadcast_shapes(*shapes: Shape) -> Shape:
     """NumPy's broadcasting of shapes; E302 when they do not fit."""
-    ndim = max((len(s) for s in shapes), default=0)
+    ndim = max(map(len, shapes), default=0)
     out = [1] * ndim
     for shape in shapes:
         offset = ndim - len(shape)

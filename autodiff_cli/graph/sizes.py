@@ -34,7 +34,7 @@ def not_single(node: Node, said: str, help: str | tuple[str, ...]) -> AutodiffEr
 FITTING: dict[Shape, int] = {}
 ENDLESS = 1 << 62
 WIDEST = 8
-MOST_BYTES = (1 << 63) - 1
+MOST_PLACES = ((1 << 63) - 1) // WIDEST
 
 
 def check_size(shape: Shape, dtype: np.dtype) -> None:
@@ -56,14 +56,14 @@ def check_size(shape: Shape, dtype: np.dtype) -> None:
 
 def check_address(shape: Shape) -> None:
     """Refuse a shape whose places cannot be counted, be they empty or seen many times."""
-    if prod(size or 1 for size in shape) * WIDEST > MOST_BYTES:
+    if prod(size or 1 for size in shape) > MOST_PLACES:
         raise fault("E505 tensor-shape-more-places", shape)
 
 
 def within(offset: int, x: np.ndarray) -> int:
     """The offset of a diagonal, where it lies outside of the matrices one that is just as empty and
     fits into NumPy's integers."""
-    most = max(x.shape, default=0)
+    most = max(x.shape)
     return max(-most, min(offset, most))
 
 

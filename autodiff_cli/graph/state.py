@@ -204,8 +204,7 @@ def own_state(state: dict[str, Any] | None = None) -> Iterator[None]:
     STATE.runs = outer["runs"] + 1
     with LOCK:
         _LIMITS.append(sys.getrecursionlimit())
-        if _LIMITS[0] < RECURSION_LIMIT:
-            sys.setrecursionlimit(RECURSION_LIMIT)
+        sys.setrecursionlimit(max(_LIMITS[0], RECURSION_LIMIT))
     try:
         with np.errstate(all="ignore"):
             yield
@@ -213,7 +212,7 @@ def own_state(state: dict[str, Any] | None = None) -> Iterator[None]:
         with LOCK:
             before = _LIMITS[0]
             _LIMITS.pop()
-            if before < RECURSION_LIMIT and not _LIMITS:
+            if not _LIMITS:
                 sys.setrecursionlimit(before)
         over = STATE.over
         now.update(outer)

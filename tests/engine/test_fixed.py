@@ -155,7 +155,8 @@ def test_all_that_plans_may_hold(monkeypatch: pytest.MonkeyPatch) -> None:
 LAID = np.arange(64.0)
 LAYOUTS = [
     LAID, LAID[::-1], LAID.reshape(8, 8).T, LAID.reshape(8, 8)[::-1, ::2],
-    LAID.reshape(16, 4)[:, 3], LAID[:8][::7], LAID.reshape(4, 4, 4)[:, ::-1].transpose(2, 0, 1), LAID[::4],
+    LAID.reshape(16, 4)[:, 3], LAID[:8][::7], LAID[::4],
+    LAID.reshape(4, 4, 4)[:, ::-1].transpose(2, 0, 1),
 ]  # fmt: skip
 
 
