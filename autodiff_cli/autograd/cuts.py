@@ -19,6 +19,8 @@ _FACTORY = re.compile(
     r"ones_like|rand_like|randn_like|empty|normal|from_numpy)\("
 )
 _EXITS = re.compile(r"\.(item|tolist|numpy|detach|cpu)\(\)|\.data\b")
+DETACHES = {"detach": ".detach()", "data_alias": ".data"}
+_WAYS_OUT = re.compile(r"\bdetach_?\(|\.data\b")
 _GENERAL = "write `requires_grad=True` where the tensor is made"
 _LITERAL = "write `tensor(..., requires_grad=True)`, or the plain literal `A = [[1., 2.]]`"
 
@@ -57,8 +59,8 @@ def _found(node: Node) -> tuple[list[Node], list[Node]]:
 
 
 def _cut_words(node: Node) -> str:
-    if node.op.key in ("detach", "data_alias"):
-        return f"{'detach()' if node.op.key == 'detach' else '.data'} cuts the graph here"
+    if node.op.key in DETACHES:
+        return f"{_way_out(node) or 'this'} cuts the graph here"
     if node.dtype.kind != "f":
         name = "this" if node.op.key == "cast" else f"`{node.op.name}`"
         return f"{name} gives {node.dtype.name}, which takes no gradient"
@@ -67,22 +69,36 @@ def _cut_words(node: Node) -> str:
     return "computed under no_grad: the graph ends here"
 
 
+def _way_out(node: Node) -> str:
+    """What a text calls by which a node was detached; empty where it is said inside of a call."""
+    found = _WAYS_OUT.search(node.span.text if node.span is not None else "")
+    words = found[0] if found else ""
+    return words + ")" * words.endswith("(")
+
+
 def _is_gradient(node: Node) -> bool:
     """Whether a node that was made without a graph is a gradient: nothing else switches it off."""
     text = node.span.source.text if node.span is not None else ""
     return not any(word in text for word in ("no_grad", "inference_mode", "grad_enabled"))
 
 
+def _is_short(text: str) -> bool:
+    return len(text) <= LONGEST and "\n" not in text
+
+
 def _cut_help(node: Node) -> str:
     text = node.span.text if node.span is not None else ""
-    for end in (".detach()", ".data"):
-        if text.endswith(end) and len(text) <= LONGEST:
+    if node.op.key in DETACHES:
+        end = DETACHES[node.op.key]
+        if text.endswith(end) and _is_short(text):
             return f"write `{text.removesuffix(end)}` for `{text}`"
+        way = _way_out(node)
+        return f"leave `{way}` out" if way else "call `requires_grad_()` on what it gives"
     if node.dtype.kind != "f":
         return "use operations that give floats on the way to the loss"
     if _is_gradient(node):
         return "pass `create_graph=True` to the grad() or backward() that computed it"
-    shown = f"`{text}`" if len(text) <= LONGEST and "\n" not in text else "it"
+    shown = f"`{text}`" if _is_short(text) else "it"
     return f"compute {shown} outside of the `with torch.no_grad():` block"
 
 
@@ -98,7 +114,7 @@ def _source_words(node: Node) -> str:
 
 def _source_help(node: Node, native: bool) -> str:
     text = node.span.text if node.span is not None else ""
-    if len(text) > LONGEST or "\n" in text or not text.endswith(")"):
+    if not _is_short(text) or not text.endswith(")"):
         return ""
     name = node.span.assigned if node.span is not None else ""
     lead = f"{name} = " if name else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import fault
-from ..graph.node import Node, Shape
+from ..graph.node import Node
 from ..graph.op import cast, number
 from ..graph.registry import F
 from ..graph.shapes import fits
@@ -39,13 +39,14 @@ def write_index(tensor: Tensor, index: Any, value: Tensor | bool | int | float) 
         given = cast(given, whole.dtype)
     source = value if isinstance(value, Tensor) and not fills else None
     if advanced is not None:
-        given = _without_leading_ones(given, None)
+        given = _without_leading_ones(given)
         handle = tensor if node is whole else wrap_view(node, tensor)
         handle.check_writable()
         written = F.index_written.apply([handle.node, advanced, given, False])
         handle.write(written, None if fills else written, source)
         return
-    given = _without_leading_ones(given, node.shape)
+    if given.shape != node.shape:
+        given = _without_leading_ones(given)
     if not fits(given.shape, node.shape):
         raise fault("E302 value-shape-does-not", given, node.shape)
     if node is whole:
@@ -66,15 +67,9 @@ def _by_one_mask(items: list[Any]) -> bool:
     return len(advanced) == 1 and (type(advanced[0]) is bool or advanced[0].dtype.kind == "b")
 
 
-def _without_leading_ones(value: Node, place: Shape | None) -> Node:
+def _without_leading_ones(value: Node) -> Node:
     """PyTorch lets a value have more dims than its place when those in front have size 1."""
-    if place is not None and value.ndim <= len(place):
-        return value
     first = 0
-    while (
-        first < value.ndim
-        and value.shape[first] == 1
-        and (place is None or value.ndim - first > len(place))
-    ):
+    while first < value.ndim and value.shape[first] == 1:
         first += 1
     return F.reshape(value, value.shape[first:]) if first else value

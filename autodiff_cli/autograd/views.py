@@ -36,7 +36,7 @@ class Steps:
         self.before, self.last = before, last
         self.count, self.cut = 0, 0
         self.several: Step | None = None
-        if before is not None and last is not None:
+        if before is not None:
             self.count = before.count + 1
             self.cut = self.count if last[0].key in ("detach", "data_alias") else before.cut
             self.several = before.several or (last if last[2] >= 0 else None)

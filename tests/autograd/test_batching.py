@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 from autodiff_cli.autograd.batching.examples import Trace
 from autodiff_cli.autograd.batching.rules import RULES
@@ -14,9 +16,20 @@ from autodiff_cli.engine import evaluate  # noqa: F401  # nodes get values
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.op import constant, leaf, value_of
-from autodiff_cli.graph.registry import OPS
+from autodiff_cli.graph.registry import OPS, F
 from autodiff_cli.graph.state import STATE
-from tests.table import Case, arrays_of, bind, cases, each_op, flat, specs, variables, weights
+from tests.table import (
+    Case,
+    arrays_of,
+    bind,
+    cases,
+    each_op,
+    flat,
+    seeded,
+    specs,
+    variables,
+    weights,
+)
 
 EXAMPLES = 3
 
@@ -107,6 +120,56 @@ def test_batched(case: Case) -> None:
     check(case, places)
     if len(places) > 1:  # beside others that all examples share
         check(case, places[:1])
+
+
+I, J = constant(np.array([1, 0])), constant(np.array([0, 1]))
+PAIRS = constant(np.array([[1, 0, 1], [0, 1, 1]]))
+
+# Shapes of an example's arrays, which of them all examples share, and what is made of them.
+FUNCTIONS: list[tuple[list[tuple[int, ...]], set[int], Callable[..., Node]]] = [
+    ([(2, 3, 2)], set(), lambda x: F.index(x, [I, None, J])),
+    ([(3, 4, 2, 2)], set(), lambda x: F.index(x, [None, None, I, J])),
+    ([(3, 2, 2, 4)], set(), lambda x: F.index(x, [None, PAIRS, PAIRS, None])),
+    ([(3, 4, 5, 2)], set(), lambda x: F.index(x, [None, None, None, PAIRS])),
+    ([(3, 2, 5, 2)], set(), lambda x: F.index(x, [None, PAIRS, None, PAIRS])),
+    *[
+        ([a, b], shared, F.solve)
+        for a, b in (
+            ((3, 3), (3,)), ((3, 3), (3, 2)), ((2, 3, 3), (2, 3)), ((2, 3, 3), (2, 3, 1)),
+            ((2, 3, 3), (3, 2)), ((3, 3), (2, 3, 3)), ((3, 3), (3, 3)),
+        )
+        for shared in (set(), {0}, {1})
+    ],
+    *[
+        ([a, b], shared, F.matmul)
+        for a in ((3,), (2, 3), (2, 2, 3), (4, 1, 2, 3))
+        for b in ((3,), (3, 2), (2, 3, 2), (4, 2, 3, 2))
+        for shared in (set(), {0}, {1})
+    ],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("shapes", "shared", "function"), FUNCTIONS)
+def test_functions_of_examples(
+    shapes: list[tuple[int, ...]], shared: set[int], function: Callable[..., Node]
+) -> None:
+    STATE.reset()
+    arrays = []
+    for i, shape in enumerate(shapes):
+        array = seeded(i).uniform(0.5, 2.0, shape if i in shared else (EXAMPLES, *shape))
+        arrays.append(array + 3 * np.eye(shape[-2], shape[-1]) if len(shape) > 1 else array)
+    trace = Trace(EXAMPLES)
+    with trace.running():
+        given = [
+            constant(a) if i in shared else trace.placeholder(constant(a))
+            for i, a in enumerate(arrays)
+        ]
+        out = function(*given)
+    trace.lift([out])
+    found = value_of(trace.full(out))
+    for at in range(EXAMPLES):
+        one = function(*[constant(a if i in shared else a[at]) for i, a in enumerate(arrays)])
+        same(found[at], value_of(one))
 
 
 def test_rules_are_for_ops_that_exist() -> None:

@@ -11,6 +11,8 @@ from autodiff_cli.autograd.gradients import backward, grad
 from autodiff_cli.autograd.tensor import Tensor, new_leaf
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.graph.registry import F
+from autodiff_cli.session import run
+from autodiff_cli.source import Source
 
 
 def leaf(*values: float) -> Tensor:
@@ -151,3 +153,63 @@ def test_retained_gradients_are_new_tensors_each_time() -> None:
     assert again is not first
     assert not again.requires_grad
     np.testing.assert_allclose(first.numpy(), [0.5, 8.0])
+
+
+EXPANDED = (
+    "The expanded size of the tensor (3) must match the existing size (4) at non-singleton "
+    "dimension 1.  Target sizes: [2, 3].  Tensor sizes: {}"
+)
+HOOKED = (
+    "a = torch.ones(2, requires_grad=True); b = torch.ones(2, requires_grad=True)\ny = a * b\n"
+    "y.grad_fn.register_hook(lambda gi, go: {})\ny.sum().backward()\nprint(a.grad, b.grad)"
+)
+FUNCTIONAL = (
+    "from torch.autograd.functional import jacobian, vjp\nx = torch.ones(2)\nf = torch.mul\n{}"
+)
+LBFGS = (
+    "p = torch.ones(2, requires_grad=True)\nopt = torch.optim.LBFGS([p], max_iter={})\n"
+    "def closure():\n    opt.zero_grad(); loss = (p ** 2).sum(); loss.backward(); return loss\n"
+    "opt.step(closure)\nprint(p.tolist(), opt.state_dict()['state'][0]['n_iter'])"
+)
+GIVEN = "The inputs given to jacobian must be either a Tensor or a tuple of Tensors but the value "
+TWO, ONE = "torch.ones(2)", "torch.ones(3)"
+
+# Programs and what PyTorch prints of them, or says when the last line fails.
+AS_PYTORCH = {
+    "x = torch.zeros(2, 3)\nx[0:2] = torch.ones(1, 1, 1, 4)": EXPANDED.format("[4]"),
+    "x = torch.zeros(2, 3)\nx[0:2] = torch.ones(1, 4)": EXPANDED.format("[4]"),
+    "x = torch.zeros(2, 3)\nx[0:2] = torch.ones(2, 4)": EXPANDED.format("[2, 4]"),
+    "x = torch.zeros(3)\nx[0] = torch.ones(1, 2)": "expand(torch.FloatTensor{[2]}, size=[]): the "
+    "number of sizes provided (0) must be greater or equal to the number of dimensions in the "
+    "tensor (1)",
+    "x = torch.zeros(1, 3); v = torch.ones(1, 1, 3, requires_grad=True); x[...] = v\n"
+    "x.sum().backward()\nprint(v.grad, x.grad_fn.name())":
+    "tensor([[[1., 1., 1.]]]) torch::autograd::CopyBackwards",
+    "x = torch.zeros(2, 3); v = torch.ones(1, 3, requires_grad=True); x[0:2] = v\n"
+    "x.sum().backward()\nprint(v.grad)": "tensor([[2., 2., 2.]])",
+    HOOKED.format("(None, gi[1] * 2)"): "None tensor([2., 2.])",
+    HOOKED.format("(gi[0] * 3, None)"): "tensor([3., 3.]) None",
+    FUNCTIONAL.format("jacobian(f, (1.0, x))"): GIVEN + "at index 0 has type <class 'float'>.",
+    FUNCTIONAL.format("jacobian(f, (x, 1.0))"): GIVEN + "at index 1 has type <class 'float'>.",
+    FUNCTIONAL.format(f"vjp(lambda a: (a, a), x, ({TWO}, {ONE}))"):
+    "Entry 1 in v has invalid size: should be torch.Size([2]) but got torch.Size([3]).",
+    FUNCTIONAL.format(f"vjp(lambda a: a, x, {ONE})"):
+    "v has invalid size: should be torch.Size([2]) but got torch.Size([3]).",
+    FUNCTIONAL.format(f"vjp(lambda a: (a, a, a), x, ({TWO}, {TWO}))"):
+    "v is a tuple of invalid length: should be 3 but got 2.",
+    FUNCTIONAL.format(f"vjp(lambda a: a, x, ({TWO}, {TWO}))"):
+    "The given v should contain a single Tensor.",
+    LBFGS.format(0): "[1.0, 1.0] 0",
+    "print(torch.tensor([1e-4], dtype=torch.float64), torch.tensor([1e-4]))":
+    "tensor([0.0001], dtype=torch.float64) tensor([1.0000e-04])",
+    "f = lambda x: (x ** 3, x.long())\nx = torch.ones(2, dtype=torch.float64, requires_grad=True)\n"
+    "print(torch.autograd.gradgradcheck(f, x))": "True",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("program", AS_PYTORCH)
+def test_as_pytorch(program: str) -> None:
+    *before, last = program.split("\n")
+    caught = ["try:", f"    {last}", "except Exception as e:", "    print(e)"]
+    report = run(Source("\n".join(["import torch", *before, *caught]), "p.py"))
+    assert report.error is None and report.stdout == f"{AS_PYTORCH[program]}\n"

@@ -59,6 +59,24 @@ def variable(*shape: int) -> Node:
     return leaf(argument(array), AccumulateGrad())
 
 
+@pytest.mark.parametrize("mode", ["reverse", "forward"])
+@pytest.mark.parametrize("own", [(3,), (2, 3), (2, 2, 3)])
+@pytest.mark.parametrize("other", [(3,), (3, 3), (2, 3, 3)])
+@pytest.mark.parametrize("first", [True, False])
+def test_products_of_all_ranks(
+    own: tuple[int, ...], other: tuple[int, ...], first: bool, mode: str
+) -> None:
+    x, w = variable(*own), constant(np.sin(np.arange(1.0 + np.prod(other))[1:]).reshape(other))
+    if not first and len(own) > 1:
+        x = F.transpose(x, -1, -2)
+    bent = F.sin(x)
+    out = F.exp(F.matmul(bent, w) if first else F.matmul(w, bent))
+    ((wanted,),) = jacobian_of([out], [x])
+    assert wanted is not None
+    (found,) = jacobians.jacobian(out, [x], mode)
+    np.testing.assert_allclose(value_of(found), value_of(wanted), 1e-10, 1e-12)
+
+
 def large_steps(x: Node, found: list[Node]) -> list[str]:
     """What a plan computes of more elements than an example has, changes of shape left out."""
     steps = planned(plan(found)[0], [x.inputs[0]], found).steps

@@ -133,7 +133,7 @@ class Trace:
                 if type(body) is not Node:
                     return tuple(map(self.full, body))
                 lifted = self.full(body)
-                wide = max((x.ndim for x in node.inputs), default=0) > node.ndim
+                wide = any(x.ndim > node.ndim for x in node.inputs)
                 if lifted.requires_grad and node.inputs[0].shape == node.shape and not wide:
                     lifted.mark().name = _name(node)
                 return lifted

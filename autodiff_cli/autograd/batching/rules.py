@@ -14,6 +14,7 @@ from ...graph.node import Node
 from ...graph.op import Op, cast
 from ...graph.registry import F
 from ...graph.strides import strides_of, view_strides
+from ...ops.kernels.matrices import is_vector
 from ...ops.kernels.rules import flat
 from .indexing import aligned, embedding, index, index_written
 from .views import copy_slices, embedded, shifted
@@ -128,7 +129,7 @@ def _sourced_by_dim(trace: Trace, node: Node) -> Any:
 def _from_the_end(trace: Trace, node: Node) -> Any:
     """Ops that take any dims in front of those they work on."""
     args = list(node.args)
-    ndim = max((x.ndim for x in node.inputs), default=0)
+    ndim = max(x.ndim for x in node.inputs)
     for at in node.op.tensor_params:
         x = args[at]
         if x is not None and (x in trace.memo or len(node.inputs) == 1):
@@ -147,7 +148,7 @@ def _as_it_is(trace: Trace, node: Node) -> Any:
 
 def _solve(trace: Trace, node: Node) -> Any:
     a, b, *rest = node.args
-    vector = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
+    vector = is_vector(a, b)
     right = trace.full(b)
     if vector:
         right = F.unsqueeze(right, right.ndim)

@@ -94,7 +94,7 @@ def _memory(state: State, name: str, like: Node, value: float = 0.0) -> Node:
     """A remembered tensor, at first filled with `value`."""
     tensor = state.get(name)
     if tensor is None:
-        tensor = state[name] = Tensor(constant(np.full(like.shape, value * 1.0, like.dtype)))
+        tensor = state[name] = Tensor(constant(np.full(like.shape, value, like.dtype)))
     return tensor.node
 
 
