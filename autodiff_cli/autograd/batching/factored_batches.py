@@ -129,7 +129,7 @@ def _sums_in_front(node: Node, x: Node) -> bool:
 
 
 def _matmul(trace: Trace, node: Node) -> Node | None:
-    a, b = node.args[:2]
+    a, b = node.args
     if a in trace.memo and b not in trace.memo and b.ndim <= 2:
         return _left(trace, a, b)
     if b in trace.memo and a not in trace.memo and a.ndim <= 2:

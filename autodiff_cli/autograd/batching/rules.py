@@ -152,7 +152,7 @@ def _solve(trace: Trace, node: Node) -> Any:
     right = trace.full(b)
     if vector:
         right = F.unsqueeze(right, right.ndim)
-    ndim = max(a.ndim, b.ndim + vector)
+    ndim = max(a.ndim, b.ndim)
     left = aligned(trace.full(a), a.ndim, ndim)
     results = node.op.apply([left, aligned(right, b.ndim + vector, ndim), *rest])
     shapes = [(trace.size, *shape) for shape, _ in node.outputs or ()]
@@ -160,7 +160,7 @@ def _solve(trace: Trace, node: Node) -> Any:
 
 
 def _matmul(trace: Trace, node: Node) -> Any:
-    a, b = node.args[:2]
+    a, b = node.args
     left, right = trace.memo.get(a), trace.memo.get(b)
     if right is None and b.ndim <= 2 and left is not None:
         return F.matmul(left, b)
