@@ -15,6 +15,7 @@ from ..graph.dtypes import BOOL, SCALAR_TYPES
 from ..graph.node import Node
 from ..graph.op import CAST, LEAF, OUTPUT, results_of
 from . import data_mutation
+from .cuts import is_short
 
 
 def freed(node: Node) -> AutodiffError:
@@ -93,7 +94,7 @@ def changed_since(node: Node, read: Node, overwritten: Any) -> AutodiffError:
         pass  # a copy of what is made in place changes nothing
     elif at is not None and at == node.span:  # within one call of the library
         help = "leave `inplace=True` out: a layer changes there what another has saved"
-    elif text and len(text) < 50 and "\n" not in text:
+    elif text and is_short(text):
         plain = text if re.fullmatch(r"[\w.]+(\(.*\))?", text) else f"({text})"
         help = f"change a copy: write `{plain}.clone()` for `{text}`"
     said = shown(read)

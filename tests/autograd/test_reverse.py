@@ -7,6 +7,7 @@ import pytest
 
 import autodiff_cli.engine.evaluate  # gives values
 import autodiff_cli.ops  # noqa: F401  # declares the table
+from autodiff_cli.autograd import literals
 from autodiff_cli.autograd.gradients import backward, grad
 from autodiff_cli.autograd.tensor import Tensor, new_leaf
 from autodiff_cli.errors import AutodiffError
@@ -200,6 +201,9 @@ AS_PYTORCH = {
     FUNCTIONAL.format(f"vjp(lambda a: a, x, ({TWO}, {TWO}))"):
     "The given v should contain a single Tensor.",
     LBFGS.format(0): "[1.0, 1.0] 0",
+    "print(torch.tensor([2**63, -1]))": "Overflow when unpacking long long",
+    "print(torch.tensor([2**63 - 1, -1]))": "tensor([9223372036854775807,                  -1])",
+    "print(torch.tensor([2**63, 1.5, -1]))": "tensor([ 9.2234e+18,  1.5000e+00, -1.0000e+00])",
     "print(torch.tensor([1e-4], dtype=torch.float64), torch.tensor([1e-4]))":
     "tensor([0.0001], dtype=torch.float64) tensor([1.0000e-04])",
     "f = lambda x: (x ** 3, x.long())\nx = torch.ones(2, dtype=torch.float64, requires_grad=True)\n"
@@ -213,3 +217,12 @@ def test_as_pytorch(program: str) -> None:
     caught = ["try:", f"    {last}", "except Exception as e:", "    print(e)"]
     report = run(Source("\n".join(["import torch", *before, *caught]), "p.py"))
     assert report.error is None and report.stdout == f"{AS_PYTORCH[program]}\n"
+
+
+def test_lists_of_as_many_numbers_as_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(literals, "MAX_NUMBERS", 6)
+    row: list[object] = [1, 2, 3]
+    assert literals.array_of([[row], [row]]).tolist() == [[[1, 2, 3]], [[1, 2, 3]]]
+    for values in ([[row], [row], [row]], [[[*row, *row, 7]]]):
+        with pytest.raises(AutodiffError, match="numbers"):
+            literals.array_of(values)

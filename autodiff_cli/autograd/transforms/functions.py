@@ -447,9 +447,7 @@ def _in_chunks(
         found.append(mapped(chunk))
     columns = zip(*map(flatten, found), strict=True)
     joined = [
-        Tensor(F.cat([part.node for part in parts], dim))
-        if isinstance(parts[0], Tensor)
-        else parts[0]
+        Tensor(F.cat(list(parts), dim))
         for parts, dim in zip(columns, _output_dims(out_dims, found[0], "f"), strict=True)
     ]
     return rebuilt(found[0], joined)
