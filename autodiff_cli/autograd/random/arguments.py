@@ -75,7 +75,7 @@ def representable_bounds(start: int, stop: int, kind: np.dtype) -> tuple[int, in
             raise fault("E205 range-does-not-fit", start, stop, kind, bound=name)
     above, below = int(kind.type(start + 1)), int(kind.type(stop - 1))
     if above < start:
-        start = above + (1 << (abs(start + 1).bit_length() - digits))
+        start = above + (1 << (abs(start).bit_length() - digits))
     if below >= stop:
         stop = below - (1 << (abs(stop - 1).bit_length() - digits))
     if start >= stop:

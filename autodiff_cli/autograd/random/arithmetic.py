@@ -55,10 +55,10 @@ def poisson_count(rate: float, stream: Uniforms) -> int:
         if us == 0:
             continue
         count = math.floor((2 * a / us + b) * u + rate + 0.43)
-        if us >= 0.07 and v <= sure:
-            return count
-        if count < 0 or (us < 0.013 and v > us) or v == 0:
+        if count < 0 or (us < 0.013 and v > us):
             continue
+        if v == 0 or (us >= 0.07 and v <= sure):
+            return count
         left = math.log(v) + math.log(inverse_alpha) - math.log(a / (us * us) + b)
         if left <= -rate + count * log_rate - math.lgamma(count + 1):
             return count
@@ -99,7 +99,7 @@ def fused(values: np.ndarray, scale: Any, shift: Any) -> np.ndarray:
         return values * scale
     if values.dtype == np.float32:
         return (values.astype(np.float64) * float(scale) + float(shift)).astype(np.float32)
-    if not (abs(scale) < 2.0**900 and abs(shift) < 2.0**1000):
+    if not max(abs(scale), abs(shift)) < 2.0**900:
         return values * scale + shift
     # Dekker's product and Knuth's sum split the exact result into value and error.
     product = values * scale
@@ -131,7 +131,7 @@ def filled(shape: Shape, kind: np.dtype, draw: Callable[[int], np.ndarray]) -> n
 
 def cast_quietly(values: np.ndarray, kind: np.dtype) -> np.ndarray:
     with np.errstate(over="ignore", invalid="ignore"):
-        return values.astype(kind, copy=False)
+        return values.astype(kind)
 
 
 def weak(value: Any, kind: np.dtype) -> Any:

@@ -107,7 +107,9 @@ def _transformed(count: Any, prob: Any, kind: Any, stream: Generator) -> Any:
         u, v = (kind(x) for x in stream._float64(2))
         u = kind(u - kind(0.5))
         inside = kind(kind(0.5) - abs(u))
-        k = kind(math.floor((2 * a / inside + b) * u + c)) if inside > 0 else kind(-1)
+        if not inside:
+            continue
+        k = kind(math.floor((2 * a / inside + b) * u + c))
         if k < 0 or k > count:
             continue
         if (inside >= 0.07 and v <= limit) or v <= 0:

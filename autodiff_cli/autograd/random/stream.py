@@ -99,8 +99,10 @@ class Generator(Words):
         except ValueError:
             raise fault("E302 normal-mean-shape-std", np.shape(mean), np.shape(std)) from None
         kind = np.asarray(mean if means else std).dtype
-        scaled = self._normal(size, kind, 0.0, 1.0) * weak(std, kind)
-        return (scaled.astype(kind, copy=False) + weak(mean, kind)).astype(kind, copy=False)
+        drawn = self._normal(size, kind, 0.0, 1.0)
+        drawn *= weak(std, kind)
+        drawn += weak(mean, kind)
+        return drawn
 
     def _normal(self, shape: Shape, dtype: DType, mean: Any, std: Any) -> np.ndarray:
         kind = floating_dtype(dtype, "normal")
@@ -181,7 +183,7 @@ class Generator(Words):
         start = 0 if low is None else whole_number(low, "low")
         if high is not None:
             stop = whole_number(high, "high")
-        elif start == INT64_MIN and kind.itemsize >= 4 and kind != np.int32:
+        elif start == INT64_MIN and kind in (np.float32, np.float64, np.int64):
             return filled(shape, kind, lambda count: self._long_words(count).view(np.int64))
         else:
             stop = largest + 1
@@ -321,7 +323,7 @@ class Generator(Words):
         uniform = self._float64(len(rows) * number).reshape(len(rows), number)
         drawn = np.empty(uniform.shape, np.int64)
         for row, sample, result in zip(rows, uniform, drawn, strict=True):
-            heights = np.cumsum(row, dtype=kind)
+            heights = np.cumsum(row)
             heights /= heights[-1]
             heights[-1] = 1
             result[:] = np.searchsorted(heights.astype(np.float64), sample)

@@ -245,10 +245,10 @@ def _normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, **options: Any) -
     stream = Options("normal", options, STATE.default_dtype).stream
     if not isinstance(std, Tensor):
         values = stream.normal(_array(mean), converted("normal", "std", to_float, std))
-        return _result(values.astype(mean.dtype, copy=False), "NormalBackward1", mean)
+        return _result(values, "NormalBackward1", mean)
     if not isinstance(mean, Tensor):
         values = stream.normal(converted("normal", "mean", to_float, mean), _array(std))
-        return _result(values.astype(std.dtype, copy=False), "NormalBackward2", std)
+        return _result(values, "NormalBackward2", std)
     return _result(stream.normal(_array(mean), _array(std)), "NormalBackward3", mean, std)
 
 

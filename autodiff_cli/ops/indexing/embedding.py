@@ -26,11 +26,11 @@ def one_hot(input: Mask, num_classes: int = -1):
     """Rows of zeros with a 1 at the class; `num_classes=-1` takes the largest class plus 1."""
     if input.dtype != INT64:
         raise fault("E307 one_hot-needs-class-numbers", input)
-    values = value_of(input) if num_classes <= 0 or known(input) else np.zeros(0, INT64)
-    if not values.size and num_classes <= 0:
-        raise fault("E309 one_hot-empty-tensor-needs")
     if num_classes == 0 or num_classes < -1:
         raise fault("E309 one_hot-needs-num_classes-least", num_classes)
+    values = value_of(input) if num_classes == -1 or known(input) else np.zeros(0, INT64)
+    if not values.size and num_classes == -1:
+        raise fault("E309 one_hot-empty-tensor-needs")
     classes = int(values.max()) + 1 if num_classes == -1 else num_classes
     if values.size and (values.min() < 0 or values.max() >= classes):
         wrong = values.min() if values.min() < 0 else values.max()
@@ -72,12 +72,12 @@ def _bags(rows, starts, padding_idx):
 
 
 def _table(bags, width):
-    """The rows of each bag, the last of them as often as it takes; 0 for an empty bag."""
+    """The rows of each bag, the last of them as often as it takes; any for an empty bag."""
     longest = int(bags.sizes.max(initial=1))
     check_size((bags.sizes.size, longest, width), np.dtype(np.float64))
     slots = np.minimum(np.arange(longest), np.maximum(bags.sizes - 1, 0)[:, None])
     places = (np.cumsum(bags.sizes) - bags.sizes)[:, None] + slots
-    return np.where(bags.sizes[:, None] > 0, np.append(bags.rows, 0)[places], 0)
+    return np.append(bags.rows, 0)[places]
 
 
 @opaque(
@@ -116,7 +116,7 @@ def bag_reduced(
         return F.where(constant((bags.sizes > 0)[:, None]), found, 0.0)
     rows = F.index_select(weight, 0, constant(bags.rows))
     if by_frequency:
-        often = np.bincount(bags.rows, minlength=weight.shape[0])[bags.rows]
+        often = np.bincount(bags.rows)[bags.rows]
         rows = F.slope_scaled(rows, constant((1 / often)[:, None].astype(weight.dtype)))
     if per_sample_weights is not None:
         slope = "aten::_embedding_bag_per_sample_weights_backward"

@@ -44,7 +44,7 @@ from ..kernels.indices import (
     places_of,
     wrapped_index,
 )
-from ..kernels.rules import zeros
+from ..kernels.rules import require_dims, zeros
 
 
 def _gather_shape(input, dim, index, sparse_grad=False):
@@ -375,7 +375,8 @@ def take_along_dim(input: Tensor, indices: Mask, dim: Dim | None = None):
         raise fault("E302 take_along_dim", input, indices)
     if indices.dtype != INT64:
         raise fault("E306 needs-int64-index", "take_along_dim", indices)
-    size = input.shape[dim] if input.shape else 1
+    require_dims("take_along_dim", input)
+    size = input.shape[dim]
     check_indices("take_along_dim", indices, dim, size, negative=True)
     indices = F.where(F.lt(indices, 0), F.add(indices, size), indices)
     whole = list(broadcast_shapes(_with(input.shape, dim, 1), _with(indices.shape, dim, 1)))
@@ -394,7 +395,7 @@ def _chosen_shape(input, mask):
     check_mask("masked_select", mask)
     shape = broadcast_shapes(input.shape, mask.shape)
     count = int(np.count_nonzero(decisive("masked_select", mask)))
-    return (count * (prod(shape) // mask.numel if mask.numel else 0),), input.dtype
+    return (count * prod(shape) // mask.numel if count else 0,), input.dtype
 
 
 @movement(
@@ -463,7 +464,7 @@ def unravel_index(indices: Mask, shape: Any):
     if others:
         what = "a size" if sizes[0] is shape else "sizes"
         raise fault("E205 unravel_index-ints", shown(others[0]), what, type_name(others[0]))
-    if min(sizes, default=0) < 0:
+    if any(size < 0 for size in sizes):
         raise fault("E309 unravel_index-negative", sizes)
     apart = constant(np.array(contiguous_strides(sizes), INT64))
     places = F.floor_divide(F.unsqueeze(indices, indices.ndim), apart)

@@ -47,7 +47,7 @@ def _put_at(x, indices, values, accumulate):
     if accumulate and len(used) == 1:
         index, size = indices[used[0]], x.shape[used[0]]
         slices = np.broadcast_to(values, indexed_shape(x, indices))
-        add_slices(out, used[0], np.where(index < 0, index + size, index), slices)
+        add_slices(out, used[0], index % size, slices)
         return out
     key = advanced_key(indices)
     if any(not i.shape for i in indices if i is not None):

@@ -33,7 +33,7 @@ def _order(x, dim):
     found = np.take_along_axis(rows, places, -1)
     unlike = (found[..., :-1] < found[..., 1:]).all(-1)  # neither equal ones nor nan
     if not unlike.all():
-        places[~unlike] = np.argsort(rows[~unlike], axis=-1, kind="stable")
+        places[~unlike] = np.argsort(rows[~unlike], kind="stable")
     return order
 
 
@@ -130,7 +130,6 @@ def msort(input: Tensor):
 def _searched(ordered, values, right):
     """Bisection of all values at once; a nan is beyond everything, as in PyTorch."""
     n = ordered.shape[-1]
-    ordered = np.broadcast_to(ordered, (*values.shape[:-1], n)) if ordered.ndim > 1 else ordered
     low = np.zeros(values.shape, np.int64)
     high = np.full(values.shape, n, np.int64)
     for _ in range(n.bit_length()):

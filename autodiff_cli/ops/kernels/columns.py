@@ -40,7 +40,7 @@ class Steps:
         )
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is Steps and repr(self) == repr(other)
+        return repr(self) == repr(other)
 
     def __hash__(self) -> int:
         return hash(repr(self))

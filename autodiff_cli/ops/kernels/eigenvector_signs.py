@@ -18,7 +18,7 @@ MOST = 4096  # numbers in matrices: it takes a tenth of a millisecond and more f
 def directed(a: np.ndarray, vectors: np.ndarray, lower: bool) -> np.ndarray:
     """Eigenvectors of matrices of which a triangle is read, with PyTorch's signs."""
     n = a.shape[-1]
-    if not 3 <= n <= LARGEST or not 0 < a.size <= MOST or not np.isfinite(a).all():
+    if not 3 <= n <= LARGEST or a.size > MOST or not np.isfinite(a).all():
         return vectors
     pairs = zip(a.reshape(-1, n, n), vectors.reshape(-1, n, n), strict=True)
     return np.reshape([own * _signs(matrix, own, lower) for matrix, own in pairs], a.shape)

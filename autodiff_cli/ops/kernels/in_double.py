@@ -38,7 +38,7 @@ class InDouble:
         if self.unsigned:
             np.abs(found, out=found, where=np.isnan(found))
         if out is None:
-            return found.astype(x.dtype, copy=False)
+            return found.astype(x.dtype)
         out[...] = found
         return out
 

@@ -32,7 +32,7 @@ def index_error(
         dim,
         size,
         plural,
-        index.bit_length() > 63,
+        not -(1 << 63) <= index < 1 << 63,
         name,
         lead,
         short(index),
@@ -110,7 +110,7 @@ def flat_places(index: Any, dim: int, shape: Shape) -> Any:
     for d, size in enumerate(index.shape):
         if d != dim and size > 1:
             line = np.arange(0, size * step[d], step[d])
-            others = others + line.reshape((-1,) + (1,) * (len(shape) - 1 - d))
+            others = others + line.reshape(size, *(1,) * (len(shape) - 1 - d))
     return places + others
 
 
@@ -181,8 +181,7 @@ def first_indexed(indices: tuple[Any, ...]) -> int:
     """Where the dims of the indices stand in the result: where the indices do, in front when these
     do not stand together."""
     used = [i for i, x in enumerate(indices) if x is not None]
-    adjacent = used == list(range(used[0], used[-1] + 1)) if used else False
-    return used[0] if adjacent else 0
+    return used[0] if used and used[-1] - used[0] < len(used) else 0
 
 
 def advanced_key(indices: tuple[Any, ...]) -> tuple[Any, ...]:

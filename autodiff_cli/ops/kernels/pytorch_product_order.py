@@ -51,18 +51,18 @@ def in_order(product: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> bool:
 def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """`a @ b` of two matrices of float32."""
     (m, k), n = a.shape, b.shape[1]
-    terms = m * k * n
-    if m >= LANES and n >= DOZEN:
-        return _fused(a, b) if 0 < terms <= MOST_FUSED else np.matmul(a, b)
-    if not 0 < terms <= MOST_ROUNDED:
+    wide = m >= LANES and n >= DOZEN
+    if not 0 < m * k * n <= (MOST_FUSED if wide else MOST_ROUNDED):
         return np.matmul(a, b)
+    if wide:
+        return _fused(a, b)
     p = np.multiply(a.T[:, :, None], b[:, None, :], order="C")
     if n == 1:
         return _columns(p) if (_turned(b) if m == 1 else not _turned(a)) else _in_order(p)
     if not _turned(b):
         return _in_order(p) if m == 1 else _rows(p)
     if m == 1:
-        return _columns(np.ascontiguousarray(p.swapaxes(1, 2))).T
+        return _columns(np.ascontiguousarray(p.mT)).T
     return _in_order(p) if _turned(a) else _dots(p)
 
 

@@ -55,7 +55,7 @@ def small_sum(x: np.ndarray, dims: Sequence[int] | None = None, note: Note | Non
         return None
     if m == 1:
         return _inner(x.reshape(lead, n), note).reshape(-1)
-    return _outer(x.reshape(lead, n, m).swapaxes(1, 2), note).reshape(-1)
+    return _outer(x.reshape(lead, n, m).mT, note).reshape(-1)
 
 
 def _outer(x: np.ndarray, note: Note | None) -> Any:
@@ -81,7 +81,7 @@ def _inner(x: np.ndarray, note: Note | None) -> Any:
     parts = np.empty((r, rest + lanes), x.dtype)
     if rest:
         noted(note, np.positive, x[:, n - rest :], out=parts[:, :rest])
-    _ways(x[:, : n - rest].reshape(r, -1, lanes).swapaxes(1, 2), note, parts[:, rest:])
+    _ways(x[:, : n - rest].reshape(r, -1, lanes).mT, note, parts[:, rest:])
     return _total(parts, note)
 
 
@@ -98,7 +98,7 @@ def _ways(x: np.ndarray, note: Note | None, out: np.ndarray | None = None) -> An
     parts = np.zeros((r, WAYS, rest + 1, m), x.dtype).transpose(0, 3, 1, 2)
     if rest:
         noted(note, np.positive, x[:, :, n - rest :], out=parts[:, :, 0, 1:])
-    _block(x[:, :, : n - rest].reshape(r, m, -1, WAYS).swapaxes(2, 3), note, parts[:, :, :, 0])
+    _block(x[:, :, : n - rest].reshape(r, m, -1, WAYS).mT, note, parts[:, :, :, 0])
     return _total(parts.reshape(r, m, -1), note, out)
 
 

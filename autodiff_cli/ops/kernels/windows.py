@@ -88,7 +88,7 @@ class Taps:
         order = np.argsort(columns, kind="stable")
         columns = columns[order]
         counts = np.bincount(columns, minlength=self.length)
-        widest = int(counts.max(initial=1)) or 1
+        widest = int(counts.max(initial=1))
         check_size((self.length, widest), INDEX)
         slot = np.arange(columns.size) - (np.cumsum(counts) - counts)[columns]
         at = np.zeros((self.length, widest), np.intp)
@@ -153,11 +153,8 @@ def pooled_size(
         out -= 1
     if out < 1 or length < 1:
         raise fault("E308 window-finds-no-place", name, reach, length, padding)
-    if dilation > length:
-        starts = np.arange(out) * stride - padding
-        first = starts - np.minimum(starts // dilation, 0) * dilation
-        if (first >= length).any():
-            raise fault("E203 windows-in-the-padding", name, length)
+    if dilation > length and ((np.arange(out) * stride - padding) % dilation >= length).any():
+        raise fault("E203 windows-in-the-padding", name, length)
     return out
 
 
@@ -186,7 +183,7 @@ def _ranges(start: Any, end: Any, length: int, divisor: Any = None) -> Taps:
     check_size((start.size, width), INDEX)
     at = start[:, None] + np.arange(width)
     valid = (at >= 0) & (at < end[:, None])
-    return Taps(np.clip(at, 0, end[:, None] - 1), None, valid, length, divisor)
+    return Taps(at.clip(0, end[:, None] - 1), None, valid, length, divisor)
 
 
 def _clipped(rule: Rule, length: int) -> Taps:
@@ -204,10 +201,10 @@ def _lattice(rule: Rule, length: int) -> Taps:
     _, out, kernel, stride, padding, dilation = rule
     check_size((out, kernel), INDEX)
     at = (np.arange(out) * stride - padding)[:, None] + np.arange(kernel) * dilation
-    at = np.where(at < 0, at + (-at + dilation - 1) // dilation * dilation, at)
-    over = at - (length - 1)
-    at = np.where(over > 0, at - (over + dilation - 1) // dilation * dilation, at)
-    return Taps(np.clip(at, 0, length - 1), None, None, length)
+    last = length - 1
+    at = np.where(at < 0, at % dilation, at)
+    at = np.where(at > last, last - (last - at) % dilation, at)
+    return Taps(at, None, None, length)
 
 
 def _adaptive(out: int, length: int) -> Taps:
@@ -243,13 +240,12 @@ def _interpolated(
     if kind == "linear":
         source = np.maximum(source, 0)
         first = np.minimum(np.floor(source).astype(np.intp), length - 1)
-        t = np.clip(source - first, 0, 1)
+        t = source - first
         at = np.stack([first, np.minimum(first + 1, length - 1)], 1)
         return Taps(at, np.stack([1 - t, t], 1), None, length)
     first = np.minimum(np.floor(source).astype(np.intp), length - 1)
-    t = np.clip(source - first, 0, 1)
-    weight = cubic_weights(t, -0.75)
-    at = np.clip(first[:, None] + np.arange(-1, 3), 0, length - 1)
+    weight = cubic_weights(source - first, -0.75)
+    at = (first[:, None] + np.arange(-1, 3)).clip(0, length - 1)
     return Taps(at, weight, None, length)
 
 
@@ -381,7 +377,7 @@ def _divisor(tables: list[Taps], x: Any) -> Any:
     n = len(tables)
     for i, table in enumerate(tables):
         if table.divisor is not None:
-            part = table.divisor.astype(x.dtype).reshape((-1,) + (1,) * (n - 1 - i))
+            part = table.divisor.astype(x.dtype).reshape(-1, *(1,) * (n - 1 - i))
             divisor = part if divisor is None else divisor * part
     return divisor
 
@@ -406,7 +402,7 @@ def _in_bytes(x: Any, tables: list[Taps]) -> Any:
         weight = np.trunc(table.weight * 2.0**bits + np.copysign(0.5, table.weight)) / 2.0**bits
         whole = Taps(table.at, weight, table.valid, table.length)
         total = weighted_sum(x.astype(np.float64), x.ndim - len(tables) + i, whole)
-        x = np.clip(np.floor(total + 0.5), 0, 255).astype(np.uint8)
+        x = np.floor(total + 0.5).clip(0, 255).astype(np.uint8)
     return x
 
 

@@ -55,7 +55,7 @@ def _matmul_shape(input, other):
     if not a or not b:
         raise fault("E308 matmul-needs-tensors-least", a, b)
     dtype = require_numbers("matmul", input, other)
-    inner_sizes("matmul", input, other, a[-1], b[-2] if len(b) > 1 else b[0])
+    inner_sizes("matmul", input, other, a[-1], b[-2:][0])
     rows = a[-2:-1]
     columns = b[-1:] if len(b) > 1 else ()
     return (*broadcast_shapes(a[:-2], b[:-2]), *rows, *columns), dtype

@@ -125,9 +125,13 @@ def _reflectors(name, A, tau):
     T solves `(I + diag(tau) S) T = diag(tau)` with S the strict upper triangle of `V.mT @ V`.
     """
     require_matrices(name, A)
-    k = tau.shape[-1] if tau.ndim else -1
-    if tau.ndim != A.ndim - 1 or tau.shape[:-1] != A.shape[:-2] or k > min(A.shape[-2:]):
+    if (
+        tau.ndim != A.ndim - 1
+        or tau.shape[:-1] != A.shape[:-2]
+        or tau.shape[-1] > min(A.shape[-2:])
+    ):
         raise fault("E308 needs-most-factor-each", name, A.shape, tau)
+    k = tau.shape[-1]
     require_same_dtype(name, A, tau)
     V = F.tril(columns(A, k), -1) + F.eye(A.shape[-2], k, dtype=A.dtype)
     mixed = diagonal_times(tau, F.triu(transposed(V) @ V, 1))

@@ -68,7 +68,7 @@ def _cofactors(a):
     found = scale * np.swapaxes(inverse, -1, -2)
     if not regular.all() and np.isfinite(a).all():
         U, values, Vh = np.linalg.svd(a)
-        others = np.where(np.eye(n, dtype=bool), 1, values[..., None, :]).prod(-1)
+        others = np.where(np.eye(n), 1, values[..., None, :]).prod(-1)
         sign = (np.linalg.det(U) * np.linalg.det(Vh))[..., None, None]
         found = np.where(regular, found, sign * (U * others[..., None, :]) @ Vh)
     return found.astype(a.dtype)
@@ -99,7 +99,7 @@ def _cofactors_slope(g, a):
     products = np.where((left == 0) & ~np.eye(n, dtype=bool), np.exp(pairs), 0)
     turned = np.swapaxes(u, -1, -2) @ g @ np.swapaxes(vh, -1, -2)
     diagonal = np.einsum("...ij,...ii->...j", products, turned)[..., None]
-    slope = np.where(np.eye(n, dtype=bool), diagonal, -products * np.swapaxes(turned, -1, -2))
+    slope = np.where(np.eye(n), diagonal, -products * np.swapaxes(turned, -1, -2))
     return (sign[..., None, None] * (u @ slope @ vh)).astype(a.dtype)
 
 

@@ -189,12 +189,12 @@ def _parsed(equation, operands):
     inputs = []
     for at, (part, x) in enumerate(zip(parts, operands, strict=True)):
         before, dots, after = part.partition("...")
-        hidden = x.ndim - len(before) - len(after)
+        number = len(before) + len(after)
+        hidden = x.ndim - number
         if hidden < 0 or (hidden and not dots):
             words, end = "does not match", " and no ellipsis was given"
             if dots:
                 words, end = "is more than", ""
-            number = len(before) + len(after)
             raise fault("E308 einsum-operand-shape", at, x, part, number, words=words, end=end)
         inputs.append((*before, *range(-hidden, 0), *after))
     most = max(-min((c for c in names if isinstance(c, int)), default=0) for names in inputs)

@@ -40,10 +40,7 @@ def positive(n: int) -> T:
 
 def lower(n: int) -> T:
     """A lower triangular matrix for samples."""
-    rows = [
-        [(1.5 + i if i == j else 0.3 * (i - j) if i > j else 0.0) for j in range(n)]
-        for i in range(n)
-    ]
+    rows = [[(1.5 + i if i == j else 0.3 * max(i - j, 0)) for j in range(n)] for i in range(n)]
     return t(values=rows, within="lower")
 
 

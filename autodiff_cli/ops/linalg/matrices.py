@@ -253,7 +253,7 @@ def matrix_norm(
         found = (
             F.sum(values, axis, keepdim)
             if ord == "nuc"
-            else _extreme(values, axis, ord > 0, keepdim)
+            else _extreme(values, axis, ord == 2, keepdim)
         )
         if keepdim:
             found = F.permute(

@@ -12,7 +12,7 @@ from ...graph.op import cast, known, value_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ..kernels.losses import reduced, reduction_of
-from ..kernels.rules import NAMED_SLOPE, require_constant, require_float
+from ..kernels.rules import NAMED_SLOPE, require_constant, require_dims, require_float
 
 NN = "nn.functional."
 
@@ -187,8 +187,9 @@ def _class_weights(weight, classes):
 def _soft_cross_entropy(input, target, weight, mode, smoothing):
     if target.dtype.kind != "f":
         raise fault("E307 cross_entropy-targets-shape-scores", input, target)
+    require_dims("cross_entropy", input)
     dim = 1 if len(input.shape) > 1 else 0
-    classes = input.shape[dim] if input.shape else 1
+    classes = input.shape[dim]
     _class_weights(weight, classes)
     logs = F.log_softmax(input, dim)
     if smoothing:

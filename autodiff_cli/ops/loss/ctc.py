@@ -85,7 +85,7 @@ def _likelihood(alpha, input_lengths, target_lengths):
     blank = end[rows, 2 * target_lengths]
     label = np.where(target_lengths > 0, end[rows, np.maximum(2 * target_lengths - 1, 0)], -np.inf)
     found = -np.logaddexp(blank, label)
-    return np.where(input_lengths > 0, found, np.where(target_lengths == 0, 0.0, np.inf))
+    return np.where(input_lengths > 0, found, np.where(target_lengths == 0, -0.0, np.inf))
 
 
 def _ctc(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity):

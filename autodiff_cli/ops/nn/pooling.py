@@ -462,10 +462,10 @@ def _declare_lp_pool(n):
         ceil_mode: bool = False,
     ):
         if math.isinf(norm_type):
-            sign = 1 if norm_type > 0 else -1
-            size = F.abs(input) if sign > 0 else -F.abs(input)
+            largest = norm_type == math.inf
+            size = F.abs(input) if largest else -F.abs(input)
             found = getattr(F, f"max_pool{n}d")(size, kernel_size, stride, 0, 1, ceil_mode)
-            return found if sign > 0 else -found
+            return found if largest else -found
         if norm_type == 0 or math.isnan(norm_type):
             raise fault("E504 no-norm-order", name, norm_type)
         power = int(norm_type) if norm_type == int(norm_type) else norm_type

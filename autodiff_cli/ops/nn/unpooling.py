@@ -41,7 +41,7 @@ def _unpooled_sizes(name, input, n, kernel, stride, padding, output_size):
         return default
     sizes = output_size[2:] if len(output_size) == n + 2 else output_size
     if len(sizes) != n or any(
-        not d - s < size < d + s for size, d, s in zip(sizes, default, stride, strict=True)
+        abs(size - d) >= s for size, d, s in zip(sizes, default, stride, strict=True)
     ):
         shape = shape_text(input.shape)
         raise fault("E309 unpool-size", name, output_size, shape, default)

@@ -56,7 +56,7 @@ def add(input: Tensor, other: Tensor):
 
 def _added_product(x, y, z):
     """In single precision PyTorch's kernels round the sum only."""
-    if x.dtype != np.float32 or y.dtype != np.float32:
+    if x.dtype != np.float32:
         return x + y * z
     return (x + y.astype(np.float64) * z).astype(np.float32)
 
@@ -196,7 +196,7 @@ def _(g, out, input, other):
 
 def _power(input, exponent):
     """PyTorch's special cases: roots and small exponents are what their names say."""
-    if input.dtype.kind in "iu" and exponent.dtype.kind in "iu":
+    if input.dtype.kind in "iu":
         return _integer_power(input, exponent)
     if exponent.ndim == 0:
         number = exponent.item()

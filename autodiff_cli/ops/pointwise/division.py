@@ -93,27 +93,27 @@ def div_rounded(input: Tensor, other: Tensor, *, rounding_mode: str | None):
     raise fault("E205 rounding_mode-trunc", rounding_mode)
 
 
-def _without_zeros(other):
-    if other.dtype.kind in "iu" and not other.all():
+def _without_zeros(other, size):
+    if other.dtype.kind in "iu" and size and not other.all():
         raise fault("E504 integer-division")
 
 
 def _divides(input, other):
     """The check of the operands of a division that may be one of integers."""
     if input.dtype.kind in "iub" and other.dtype.kind in "iu" and known(other):
-        _without_zeros(value_of(other))
+        _without_zeros(value_of(other), input.numel)
 
 
 def _towards_zero(input, other):
     if input.dtype.kind != "f":
-        _without_zeros(other)
+        _without_zeros(other, input.size)
         down = np.floor_divide(input, other)
         return down + ((down < 0) & (down * other != input)).astype(down.dtype)
     return np.trunc(np.true_divide(input, other))
 
 
 def _down(input, other):
-    _without_zeros(other)
+    _without_zeros(other, input.size)
     return np.floor_divide(input, other)
 
 
@@ -166,7 +166,7 @@ def floor_divide(input: Tensor, other: Tensor):
 
 def _modulus(kernel):
     def rest(input, other):
-        _without_zeros(other)
+        _without_zeros(other, input.size)
         return kernel(input, other)
 
     return rest

@@ -185,7 +185,7 @@ def _range_size(start, end, step):
             to_int(value)
     if not all(math.isfinite(v) for v in (start, end, step)):
         raise fault("E205 arange-needs-finite-bounds", start, end)
-    if (end - start) * step < 0:
+    if start > end if step > 0 else start < end:
         raise fault("E205 arange-never-gets-there", start, end, step)
     if all(type(v) is int for v in (start, end, step)):
         return -((start - end) // step)

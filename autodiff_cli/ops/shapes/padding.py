@@ -92,7 +92,7 @@ def _source_places(mode: str, size: int, before: int, after: int) -> np.ndarray:
     """For each element of a padded dim the element it is a copy of."""
     places = np.arange(-before, size + after)
     if mode == "replicate":
-        return np.clip(places, 0, size - 1)
+        return places.clip(0, size - 1)
     if mode == "reflect":
         return size - 1 - np.abs(size - 1 - np.abs(places))
     start = max(-before, 0)

@@ -87,9 +87,7 @@ def _roll_shape(input, shifts, dims):
 def _rolled(x, shifts, dims):
     if not x.ndim:
         return x
-    if not dims:
-        return np.roll(x, shifts if isinstance(shifts, int) else shifts[0])
-    return np.roll(x, shifts, dims)
+    return np.roll(x, shifts, dims or None)
 
 
 @movement(

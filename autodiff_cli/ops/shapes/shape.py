@@ -55,9 +55,13 @@ def _expand_shape(input, size, implicit=False):
     return tuple(out), input.dtype
 
 
+def _kept_for_minus_one(shape, size):
+    offset = len(size) - len(shape)
+    return tuple([shape[i - offset] if n == -1 else n for i, n in enumerate(size)])
+
+
 def _expanded(x, size, implicit=False):
-    offset = len(size) - x.ndim
-    shape = tuple([x.shape[i - offset] if w == -1 else w for i, w in enumerate(size)])
+    shape = _kept_for_minus_one(x.shape, size)
     if not x.ndim:  # no layout of its own: a plan may leave out factors of one
         view = np.ndarray(shape, x.dtype, x, 0, (0,) * len(shape))
         view.flags.writeable = False
@@ -71,11 +75,11 @@ def _expanded(x, size, implicit=False):
 
 def _expand_strides(strides, input, size, implicit=False):
     shape = input.shape
+    size = _kept_for_minus_one(shape, size)
     offset = len(size) - len(shape)
-    kept = [0 if size[offset + i] not in (-1, have) else strides[i] for i, have in enumerate(shape)]
+    kept = [strides[i] if size[offset + i] == have else 0 for i, have in enumerate(shape)]
     for at in reversed(range(offset)):
-        alone = shape and size[at] == 1
-        kept.insert(0, (size[at + 1] if size[at + 1] >= 0 else 1) * kept[0] if alone else 0)
+        kept.insert(0, size[at + 1] * kept[0] if shape and size[at] == 1 else 0)
     return tuple(kept)
 
 
@@ -264,8 +268,8 @@ def _bits_shape(input, dtype):
     size = input.dtype.itemsize
     if dtype.itemsize == size:
         return input.shape, dtype
-    bytes_of_last = input.shape[-1] * size if input.shape else 0
-    if not bytes_of_last or bytes_of_last % dtype.itemsize or strides_of(input)[-1] != 1:
+    bytes_of_last = prod(input.shape[-1:]) * size
+    if not input.shape or bytes_of_last % dtype.itemsize or strides_of(input)[-1] != 1:
         raise fault("E306 view-shape-last-dim", dtype, input)
     return (*input.shape[:-1], bytes_of_last // dtype.itemsize), dtype
 

@@ -142,14 +142,19 @@ def narrow(input: Tensor, dim: Dim, start: int, length: int):
 def _narrowed(input, dim, start, length):
     require_dims("narrow", input)
     size = input.shape[dim]
-    if (
-        not -size <= start <= size
-        or length < 0
-        or (start % size if start < 0 else start) + length > size
-    ):
-        raise fault("E305 narrow-start-length-exceed", start, length, dim, size)
-    start = start + size if start < 0 else start
-    return start, start + length
+    first = start + size if start < 0 else start
+    if first < 0 or length < 0 or first + length > size:
+        outside = not 0 <= first <= size
+        raise fault(
+            "E305 narrow-start-length-exceed",
+            start,
+            length,
+            dim,
+            size,
+            first=first,
+            outside=outside,
+        )
+    return first, first + length
 
 
 def _narrow_shape(input, dim, start, length):
@@ -186,7 +191,7 @@ def _diagonal_shape(input, offset, dim1, dim2):
     _two_dims("diagonal", input, dim1, dim2)
     shape = input.shape
     rows, columns = shape[dim1], shape[dim2]
-    size = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
+    size = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
     return (*(s for i, s in enumerate(shape) if i not in (dim1, dim2)), size), input.dtype
 
 
@@ -366,7 +371,7 @@ def unfold(input: Tensor, dimension: Dim, size: int, step: int):
 
 def _folded(g, shape, dimension, size, step):
     if not shape:
-        return np.add.reduce(g, axis=0)
+        return np.add.reduce(g)
     out = np.zeros_like(g, shape=shape)
     count = g.shape[dimension]
     for i in range(size):
