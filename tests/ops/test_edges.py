@@ -1,0 +1,130 @@
+"""What PyTorch prints, or which exception it raises, at edges of operations: sizes 0 and 1, the
+last value that is taken and the first one that is not, operands of more dims or another layout.
+
+`python -m tests.ops.test_edges` records anew what the lines of `edges.txt` give, with PyTorch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+from autodiff_cli.errors import AutodiffError
+from autodiff_cli.language.program.running import run_program
+from autodiff_cli.language.values.exceptions import class_of
+from autodiff_cli.session import Options
+from autodiff_cli.source import Source
+from tests.together import together
+
+EDGES = Path(__file__).with_name("edges.txt")
+BEFORE = """\
+import torch
+import torch.nn.functional as F
+
+def grad(f, x):
+    x = x if x.requires_grad else x.clone().requires_grad_()
+    return torch.autograd.grad(f(x).sum(), x, create_graph=True)[0]
+
+torch.manual_seed(0)
+"""
+NUMBER = re.compile(r"[-+]?\d+\.?\d*(?:e[-+]?\d+)?")
+
+
+def edges() -> list[tuple[str, str]]:
+    """The expressions, and what was recorded of each: the lines that are indented."""
+    blocks = re.split(r"\n(?! )", EDGES.read_text("utf-8").strip())
+    parts = [block.partition("\n") for block in blocks]
+    return [(line, found.replace("\n    ", "\n").removeprefix("    ")) for line, _, found in parts]
+
+
+def printed(expression: str) -> str:
+    pieces: list[str] = []
+    source = Source(f"{BEFORE}print({expression})\n", "<test>")
+    report = run_program(source, Options(write=pieces.append, backward=False))
+    if report.error is not None:
+        raise report.error
+    return "".join(pieces).rstrip("\n")
+
+
+@together(edges(), lambda edge: edge[0])
+def test_as_pytorch(expression: str, wanted: str) -> None:
+    try:
+        found = printed(expression)
+    except AutodiffError as error:
+        cls = class_of(error)
+        found = cls.name if cls else error.code
+    assert NUMBER.sub("#", found) == NUMBER.sub("#", wanted)
+    for ours, theirs in zip(NUMBER.findall(found), NUMBER.findall(wanted), strict=True):
+        assert float(ours) == pytest.approx(float(theirs), rel=2e-4, abs=1.01e-4)
+
+
+# PyTorch has no gradient by a source that is longer than the index: what is read is 1.
+@pytest.mark.parametrize(
+    ("call", "read"),
+    [
+        ("scatter(1, torch.tensor([[0, 2]]), s)", "s[:1, :2]"),
+        ("scatter_add(0, torch.tensor([[0], [1]]), s)", "s[:2, :1]"),
+    ],
+)
+def test_longer_sources(call: str, read: str) -> None:
+    used = f"grad(lambda s: {read}, torch.ones(3, 2))"
+    found = f"grad(lambda s: torch.zeros(2, 3).{call}, torch.ones(3, 2))"
+    assert printed(f"torch.equal({found}, {used})") == "True"
+
+
+@pytest.mark.parametrize(
+    ("code", "expression"),
+    [
+        ("E308", "F.embedding_bag(torch.zeros(2, 0, dtype=torch.int64), torch.ones(3, 2))"),
+        ("E308", "torch.ormqr(torch.ones(3, 2), torch.tensor(1.0), torch.ones(3, 3))"),
+        ("E205", "torch.nn.init.sparse_(torch.empty(2, 2), 1.5)"),
+        ("E504", "torch.histogram(torch.tensor([0.5]), bins=torch.tensor([0.0, 1.0, 0.5]))"),
+        ("E504", "torch.histc(torch.tensor([-1.5e308, 1.5e308], dtype=torch.float64), 2)"),
+        ("E504", "torch.histogram(torch.tensor([-1.5e308, 1.5e308], dtype=torch.float64), 2)"),
+        ("E205", "torch.poisson(torch.tensor([2.0**53 + 2], dtype=torch.float64))"),
+    ],
+)
+def test_refused(code: str, expression: str) -> None:
+    with pytest.raises(AutodiffError) as caught:
+        printed(expression)
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("limit", "fine", "beyond"),
+    [
+        ("autograd.random.stream.MAX_PERMUTATION", "torch.randperm(5)", "torch.randperm(6)"),
+        ("ops.shapes.joining.MAX_PIECES", "torch.ones(5).split(1)", "torch.ones(6).split(1)"),
+    ],
+)
+def test_limits(limit: str, fine: str, beyond: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"autodiff_cli.{limit}", 5)
+    printed(fine)
+    with pytest.raises(AutodiffError) as caught:
+        printed(beyond)
+    assert caught.value.code == "E505"
+
+
+def recorded(expression: str) -> str:
+    """What PyTorch prints, or the name of its exception."""
+    out, names = io.StringIO(), dict[str, object]()
+    exec(BEFORE, names)
+    with contextlib.redirect_stdout(out):
+        try:
+            exec(f"print({expression})", names)
+        except Exception as error:
+            return type(error).__name__
+    return out.getvalue().rstrip("\n")
+
+
+def main() -> None:
+    lines = [(line, recorded(line).replace("\n", "\n    ")) for line, _ in edges()]
+    EDGES.write_text("".join(f"{line}\n    {found}\n" for line, found in lines), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
