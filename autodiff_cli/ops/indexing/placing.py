@@ -23,6 +23,7 @@ from ...graph.registry import F
 from ...graph.registry import op as op_of
 from ...graph.samples import Bad, S, bools, ints, t
 from ...graph.shapes import broadcast_shapes, fits
+from ...graph.strides import like_input
 from ..kernels.indices import (
     add_slices,
     advanced_key,
@@ -230,7 +231,7 @@ def _through(name: str, input: Node, src: Node, key: str, *rest: Any) -> Node:
 
 
 def _scattered_view(x, src, step, name):
-    out = np.array(x, order="C")
+    out = np.array(x)
     op, rest = step
     place = op.kernel(out, *rest)
     place.flags.writeable = True  # NumPy protects diagonals; `out` is ours
@@ -242,6 +243,7 @@ def _scattered_view(x, src, step, name):
     _scattered_view,
     jax=lambda input, src, step, name: written_through("input", "src", input.shape, (*step, -1)),
     public=False,
+    strides_rule=like_input,
     grad_fn=lambda input, src, step, name: name,
     counterpart=lambda input, src, step, name: F.copy_slices(input, src, (*step, -1)),
 )
