@@ -7,12 +7,14 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from autodiff_cli.autograd.random.arithmetic import Uniforms, fused, poisson_count
 from autodiff_cli.autograd.random.counts import binomial, dirichlet, standard_gamma
 from autodiff_cli.autograd.random.stream import DEFAULT_SEED, Generator
 from autodiff_cli.autograd.tensor import Tensor
@@ -283,3 +285,45 @@ def test_wrong_arguments_are_explained(code: str, call: Any) -> None:
         call(Generator(0))
     assert caught.value.code == code, caught.value
     assert caught.value.diagnostic.helps
+
+
+class Scripted(Generator):
+    """Uniforms that are given, then those of the generator."""
+
+    def __init__(self, *given: float):
+        super().__init__(0)
+        self.given = list(given)
+
+    def _float64(self, count: int) -> np.ndarray:
+        taken, self.given = self.given[:count], self.given[count:]
+        return np.append(taken, super()._float64(count - len(taken)))
+
+
+def test_draws_from_uniforms_of_zero() -> None:
+    """A first uniform of 0 divides by zero, so the next two are taken; a second one whose
+    logarithm is not finite accepts what was drawn."""
+
+    def poisson(*given: float) -> int:
+        return poisson_count(20.0, Uniforms(Scripted(*given)._float64))
+
+    def binomials(*given: float) -> float:
+        count, prob = np.full(1, 100.0), np.full(1, 0.4)
+        return float(binomial(count, prob, Scripted(*given))[0])
+
+    for draw in (poisson, binomials):
+        assert draw(0.0, 0.5, 0.3, 0.9) == draw(0.3, 0.9)
+        assert draw(0.98, 0.0, 0.3, 0.9) == draw(0.98, 1e-300)
+
+
+@pytest.mark.parametrize("scale", [3.0, 1e6, 1e200, -(2.0**899)])
+@pytest.mark.parametrize("shift", [1.0, -0.3, 1e5, 1e180, 2.0**899])
+def test_products_with_a_sum_are_rounded_once(scale: float, shift: float) -> None:
+    values = np.random.default_rng(0).standard_normal(50)
+    exact = [float(Fraction(v) * Fraction(scale) + Fraction(shift)) for v in values.tolist()]
+    assert fused(values, scale, shift).tolist() == exact
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(2.0**1000, 1.0), (1e308, 1e300), (1.0, 1.7e308)])
+def test_huge_products_with_a_sum_are_finite(scale: float, shift: float) -> None:
+    values = np.array([0.5, -0.75])
+    np.testing.assert_allclose(fused(values, scale, shift), values * scale + shift)

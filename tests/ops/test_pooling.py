@@ -44,9 +44,11 @@ def test_infinities_and_nan(shape, rules):
     np.testing.assert_array_equal(pooling._maximum_index(x, rules), searched(x, rules))
 
 
-def test_windows_with_many_places():
-    x = np.random.default_rng(2).integers(0, 9, (2, 12, 12)).astype(float)
-    rules = (("max", 2, 11, 1, 0, 1), ("max", 2, 11, 1, 0, 1))
+@pytest.mark.parametrize("size", [11, 12, 17])
+def test_windows_with_many_places(size):
+    x = np.random.default_rng(2).integers(0, 9, (2, size + 1, size + 1)).astype(float)
+    x[1, -1, -1] = 9
+    rules = (("max", 2, size, 1, 0, 1), ("max", 2, size, 1, 0, 1))
     np.testing.assert_array_equal(pooling._maximum_index(x, rules), searched(x, rules))
 
 

@@ -32,7 +32,10 @@ def test_a_product_is_a_batch_of_one(sizes, turned, way, monkeypatch):
         np.asfortranarray(x) if swapped else x for x, swapped in zip((a, b), turned, strict=True)
     )
     found = product(a, b)
-    assert found.tobytes() == batched_product(a[None], b[None])[0].tobytes()
+    for one, other in ((a[None], b[None]), (a[None], b), (a, b[None])):
+        assert found.tobytes() == batched_product(one, other)[0].tobytes()
+    apart = np.repeat(b, 2, axis=1)[:, ::2]
+    assert product(a, apart).tobytes() == product(a, np.ascontiguousarray(b)).tobytes()
     np.testing.assert_allclose(found, a.astype(float) @ b.astype(float), 1e-4, 1e-4)
 
 
