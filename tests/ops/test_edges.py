@@ -11,9 +11,15 @@ import io
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from autodiff_cli.autograd import calls
+from autodiff_cli.autograd.random.stream import Generator
+from autodiff_cli.autograd.tensor import new_leaf
 from autodiff_cli.errors import AutodiffError
+from autodiff_cli.graph.registry import overloads
+from autodiff_cli.graph.state import STATE
 from autodiff_cli.language.program.running import run_program
 from autodiff_cli.language.values.exceptions import class_of
 from autodiff_cli.session import Options
@@ -62,18 +68,30 @@ def test_as_pytorch(expression: str, wanted: str) -> None:
         assert float(ours) == pytest.approx(float(theirs), rel=2e-4, abs=1.01e-4)
 
 
-# PyTorch has no gradient by a source that is longer than the index: what is read is 1.
 @pytest.mark.parametrize(
-    ("call", "read"),
+    ("function", "read"),
     [
-        ("scatter(1, torch.tensor([[0, 2]]), s)", "s[:1, :2]"),
-        ("scatter_add(0, torch.tensor([[0], [1]]), s)", "s[:2, :1]"),
+        ("torch.zeros(2, 3).scatter(1, torch.tensor([[0, 2]]), x)", "x[:1, :2]"),
+        ("torch.zeros(2, 3).scatter_add(0, torch.tensor([[0], [1]]), x)", "x[:2, :1]"),
+        ("F.adaptive_avg_pool1d(x, 0)", "x[:0]"),
     ],
 )
-def test_longer_sources(call: str, read: str) -> None:
-    used = f"grad(lambda s: {read}, torch.ones(3, 2))"
-    found = f"grad(lambda s: torch.zeros(2, 3).{call}, torch.ones(3, 2))"
+def test_gradients_pytorch_lacks(function: str, read: str) -> None:
+    """They are those of the elements that are read."""
+    found, used = (f"grad(lambda x: {y}, torch.ones(3, 2))" for y in (function, read))
     assert printed(f"torch.equal({found}, {used})") == "True"
+
+
+@pytest.mark.parametrize("rank", [2, 3, 4])
+@pytest.mark.parametrize("p", [0.5, 1.0])
+def test_channels_are_dropped(rank: int, p: float) -> None:
+    STATE.reset()
+    STATE.default_generator = Generator(0)
+    x = new_leaf(np.ones((4, 3, 2, 2)[:rank]))
+    found = calls.call_ops(overloads("nn.functional.dropout2d"), "dropout2d", (x, p, True), {})
+    kept = Generator(0).dropout((4, 3, 1, 1)[:rank], p, np.float64)
+    np.testing.assert_array_equal(found.numpy(), np.broadcast_to(kept, x.shape))
+    STATE.reset()
 
 
 @pytest.mark.parametrize(
@@ -85,6 +103,7 @@ def test_longer_sources(call: str, read: str) -> None:
         ("E504", "torch.histogram(torch.tensor([0.5]), bins=torch.tensor([0.0, 1.0, 0.5]))"),
         ("E504", "torch.histc(torch.tensor([-1.5e308, 1.5e308], dtype=torch.float64), 2)"),
         ("E504", "torch.histogram(torch.tensor([-1.5e308, 1.5e308], dtype=torch.float64), 2)"),
+        ("E309", "F.interpolate(torch.ones(1, 1, 1), scale_factor=1e9)"),
         ("E205", "torch.poisson(torch.tensor([2.0**53 + 2], dtype=torch.float64))"),
     ],
 )

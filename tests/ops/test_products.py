@@ -3,6 +3,8 @@ AMD's processors."""
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -37,6 +39,18 @@ def test_a_product_is_a_batch_of_one(sizes, turned, way, monkeypatch):
     apart = np.repeat(b, 2, axis=1)[:, ::2]
     assert product(a, apart).tobytes() == product(a, np.ascontiguousarray(b)).tobytes()
     np.testing.assert_allclose(found, a.astype(float) @ b.astype(float), 1e-4, 1e-4)
+
+
+@pytest.mark.parametrize("way", [np.matmul, pytorch_product_order._tiled])
+def test_blocks_are_added(way, monkeypatch):
+    """What is no longer than a block is one sum; up to twice as much is cut in the middle."""
+    monkeypatch.setattr(pytorch_product_order, "chain", lambda: way)
+    monkeypatch.setattr(pytorch_product_order, "BLOCK", 48)
+    rng = np.random.default_rng(0)
+    for k, cuts in ((48, [0, 48]), (49, [0, 24, 48, 49]), (96, [0, 48, 96]), (97, [0, 48, 96, 97])):
+        a, b = rng.standard_normal((k, 5)).astype("f4").T, rng.standard_normal((k, 13)).astype("f4")
+        parts = [way(a[:, i:j], b[i:j]) for i, j in pairwise(cuts)]
+        assert product(a, b).tobytes() == sum(parts[1:], parts[0]).tobytes()
 
 
 @pytest.mark.parametrize("title", ["products of float32", "batches of products of float32"])

@@ -38,17 +38,16 @@ def log(x: np.ndarray) -> np.ndarray:
 
 def sine_and_cosine(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Both, of numbers from 0 on."""
-    octant = (x * QUARTERS).astype(np.int32) + 1 & ~1
-    turns = octant.astype(np.float32)
+    quarter = (x * QUARTERS).astype(np.int32) + 1 >> 1
+    turns = (2 * quarter).astype(np.float32)
     for part in QUARTER:
         x = _fused(turns, np.float32(part), x)
     square = x * x
     cosine = _fused(_polynomial(COS, square) * square, square, square * -HALF) + 1
     sine = _fused(_polynomial(SIN, square) * square, x, x)
-    even = octant & 2 == 0
-    signs = np.where(octant & 4, np.float32(-1), np.float32(1))
-    turned = np.where(even, signs, -signs)
-    return np.where(even, sine, cosine) * signs, np.where(even, cosine, sine) * turned
+    odd, back = quarter & 1 != 0, quarter & 2 != 0
+    sine, cosine = np.where(odd, cosine, sine), np.where(odd, -sine, cosine)
+    return np.where(back, -sine, sine), np.where(back, -cosine, cosine)
 
 
 def _polynomial(factors: tuple[float, ...], x: np.ndarray) -> np.ndarray:

@@ -249,7 +249,7 @@ def _item(item: Any) -> Any:
     if item is None or item is Ellipsis or type(item) is bool or type(item) is int:
         return item
     if isinstance(item, slice):
-        return slice(_bound(item.start), _bound(item.stop), _bound(item.step))
+        return item
     if isinstance(item, list | tuple):
         item = to_tensor(list(item))
         item = item if item.numel else constant(np.zeros(item.shape, INT64))
@@ -280,10 +280,6 @@ def _item(item: Any) -> Any:
         return node
     value = value_of(node)
     return taken_out(node, bool(value) if kind == "b" else int(value))
-
-
-def _bound(value: int | None) -> int | None:
-    return None if value is None else max(-(1 << 62), min(value, 1 << 62))
 
 
 def _as_integers(item: Node, node: Node, dim: int) -> tuple[Node, ...]:

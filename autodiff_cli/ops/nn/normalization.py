@@ -261,7 +261,7 @@ def batch_standardized(
 ):
     """Each channel standardized by the batch, or by running statistics where they are given."""
     shape = (input.shape[1], *(1,) * (input.ndim - 2))
-    if running_mean is None or running_var is None:
+    if running_mean is None:
         dims = (0, *range(2, input.ndim))
         moments = _batch_moments(input, dims, eps)
         return F.standardized(input, *moments, weight, bias, dims, shape, False)

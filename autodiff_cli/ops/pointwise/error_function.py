@@ -76,7 +76,7 @@ class _Table:
         np.multiply(d, third, out=v)
         v += c
         v *= d
-        if self.dtype.itemsize > 4:
+        if self.dtype == np.float64:
             np.multiply(v, third, out=c)
             c += one
             c *= c
