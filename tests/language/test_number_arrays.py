@@ -172,6 +172,12 @@ def test_irregular_lists_are_left_alone(text: str) -> None:
     assert read(text) is None
 
 
+def test_how_deep_arrays_are() -> None:
+    for levels in (32, 33):
+        array = read("[" * levels + "0.5" + "]" * levels)
+        assert (array is None) is (levels > 32)
+
+
 @pytest.mark.parametrize("text", WRONG)
 def test_wrong_lists_are_left_alone(text: str) -> None:
     found = read_array(text, 0, len(text))

@@ -50,10 +50,17 @@ def test_too_deep(text: str) -> None:
 @pytest.mark.parametrize(("name", "text"), [("MAX_NUMBERS", "1, "), ("MAX_ROWS", "[1], ")])
 def test_too_long_lists(name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     program = f"x = [{text * 2000}1]"
-    monkeypatch.setattr(numbers, name, 1999)
+    most = 2000 + text.count("[")
+    monkeypatch.setattr(numbers, name, most - 1)
     assert code_of(program) == "E108"
-    monkeypatch.setattr(numbers, name, 2001)
+    monkeypatch.setattr(numbers, name, most)
     assert parse(Source(program)).body
+
+
+def test_long_names() -> None:
+    name = "a" * lexer.MAX_NAME
+    assert parse(Source(name)).body
+    assert code_of(f"{name}a") == "E102"
 
 
 def test_two_hundred_levels_are_fine() -> None:

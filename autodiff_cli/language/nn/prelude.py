@@ -45,7 +45,7 @@ from .module_names import PRELUDE
 FOLDER = Path(__file__).parent / "prelude"
 _PART = re.compile(r"^(?:@.*\n)*(?:class|def|layer) (\w+)(?:.*\n)(?:(?:[ #].*)?\n)*", re.MULTILINE)
 _ROW = re.compile(r"layer (\w+)(?:\((.*?)\))?(?: of (\w+)(?:\((.*)\))?)?")
-_METHOD = re.compile(r"^    (?:(\w+)\((.*?)\) = (.*)|(__init__)\((.*)\))$", re.MULTILINE)
+_METHOD = re.compile(r"^    (?:(\w+)\((.*?)\) = (.*)|__init__\((.*)\))$", re.MULTILINE)
 _INIT = re.compile(r"^    def __init__\(self, (.*)\):\n(        super\(\).__init__\(\)\n)?", re.M)
 _KEPT = re.compile(r"(?<![\w)\]])\.([A-Za-z_]\w*)(?:: (\w+))?")
 _SET = re.compile(r'^ +\.(?:register_buffer\(")?(\w+)', re.MULTILINE)
@@ -172,8 +172,8 @@ def _texts(file: str) -> dict[str, str]:
 
 def _method(row: re.Match[str]) -> str:
     """`name(x) = ...` as a method, and a constructor that only keeps its parameters."""
-    if row[4]:
-        return f"    def __init__(self, {row[5]}):\n        pass"
+    if row[1] is None:
+        return f"    def __init__(self, {row[4]}):\n        pass"
     return f"    def {row[1]}(self, {row[2]}):\n        return {_OF_SELF.sub('self.', row[3])}"
 
 

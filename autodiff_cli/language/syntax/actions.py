@@ -102,7 +102,7 @@ class Builder(ExpressionActions):
 
     def handler(self, v: Values, start: int, end: int) -> s.Handler:
         kind = v[1] if len(v) > 3 else None
-        name = self.text(v[3]) if len(v) > 4 else None
+        name = self.text(v[3]) if len(v) == 6 else None
         return s.Handler(kind, name, v[-1], Span(self.source, start, end))
 
     def with_statement(self, v: Values, start: int, end: int) -> s.Node:

@@ -74,10 +74,9 @@ def _not_utf8(data: bytes, name: str, offset: int) -> AutodiffError:
     sample = data[max(0, offset - _SAMPLE // 2) : offset + _SAMPLE // 2]
     if sum(byte in _CONTROLS for byte in sample) > len(sample) * 0.05:
         return _not_text(name, "binary data")
-    end = data.find(b"\n", offset)
-    end = min(len(data) if end < 0 else end, offset + 200)
+    rest = data[offset : offset + 200].partition(b"\n")[0]
     before = data[:offset].decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
-    source = Source(before + data[offset:end].decode("utf-8", "replace"), name)
+    source = Source(before + rest.decode("utf-8", "replace"), name)
     line, _ = source.position(len(before))
     return fail(
         "E109",

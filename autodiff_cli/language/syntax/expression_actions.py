@@ -20,7 +20,6 @@ from .literals.numbers import MAX_NESTING, nested_too_deep
 
 _WORDS: dict[type, str] = {
     s.Call: "a call",
-    s.Constant: "a literal",
     s.NumList: "a list of numbers",
     s.BinOp: "an expression",
     s.UnaryOp: "an expression",
@@ -58,9 +57,7 @@ def check_target(node: s.Node, single: str = "") -> None:
         return
     if kind is s.Starred:
         raise _refuse(node, f"`{shown}` must be in a list of targets", f"write `{shown}, = ...`")
-    what = _WORDS.get(kind, "this")
-    if kind is s.Constant and node.value in (True, False, None):  # type: ignore[attr-defined]  # by type
-        what = f"`{shown}`"
+    what = f"`{shown}`" if kind is s.Constant else _WORDS.get(kind, "this")
     help = f"write a name on the left: `y = {shown}`, or `==` to compare"
     if kind is s.Call and all(isinstance(part, s.Name) for part in (node.func, *node.args)):  # type: ignore[attr-defined]  # of a Call
         help = f"write `y = {shown}`; or, to define a function, `def {shown}: return ...`"

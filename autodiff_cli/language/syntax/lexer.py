@@ -74,7 +74,6 @@ _INDENTATION = re.compile(r"[ \t\f]*+")
 # Kept as text: rarely needed, so compiled when they are.
 _REST_OF_NUMBER = r"[\w.]++"
 _AFTER_DEBUG = r"[ \t]*+(?:[}:]|![^=])"
-_CONVERSION = r"!\s*+([^\W\d]\w*+)?+"
 
 
 Columns = tuple[tuple[int, int], ...]
@@ -186,12 +185,12 @@ class Lexer:
                 self.at = at
                 self.unknown_character()
                 return
-            group = match.lastindex or 0  # every alternative is a group
+            group: Any = match.lastindex  # every alternative is a group
             start, at = match.span(group)
             if group == 2:
                 word = text[start:at]
                 kind = keywords.get(word, name_kind)
-                if at - start > 300 or not (plain or word.isascii()):
+                if at - start > MAX_NAME or not (plain or word.isascii()):
                     self.emit(kind, start, at)
                     self.at = at
                     self.check_name(word, start)
@@ -520,12 +519,14 @@ class Lexer:
         self.error(unknown_character(self.source, at, character), resume=at)
 
     def conversion(self) -> None:
-        match = re.compile(_CONVERSION).match(self.text, self.at)
-        name = match.group(1) if match else None
-        start, self.at = self.at, match.end() if match else self.at + 1
+        start = self.at
+        self.at += 1
+        while self.text[self.at : self.at + 1].isalnum():
+            self.at += 1
+        name = self.text[start + 1 : self.at]
         if name not in ("r", "s", "a"):
             span = start, self.at
-            self.fault("E103 no-conversion-f-string", name=name or "", span=span)
+            self.fault("E103 no-conversion-f-string", name=name, span=span)
             return
         self.emit(CONVERSION, start, self.at, name)
 

@@ -266,9 +266,9 @@ class Machine:
         tokens = self.tokens
         for at in range(self.index):
             if tokens.kinds[at] == INDENT:
-                column = tokens.values[at]
+                column: Any = tokens.values[at]
                 tab_column = tokens.ends[at] - tokens.starts[at]
-                indents.append((column if isinstance(column, int) else 0, tab_column))
+                indents.append((column, tab_column))
             elif tokens.kinds[at] == DEDENT:
                 indents.pop()
         fresh = tokenize(tokens.source, offset, tuple(indents))
@@ -336,10 +336,10 @@ def _recover(machine: Machine, index: int, error: AutodiffError) -> bool:
     tokens = machine.tokens
     if error.code == "E101" and tokens.kinds[index] != ERROR:
         offset = tokens.starts[index]
-        line_start = tokens.source.text.rfind("\n", 0, offset) + 1
+        line_start = offset + 1 - tokens.span(index).column
         if tokens.kinds[index] == END:
             return False
-        if index == 0 or tokens.starts[index - 1] >= line_start or line_start <= machine.restarted:
+        if tokens.starts[index - 1] >= line_start or line_start <= machine.restarted:
             return machine.skip_line()
         machine.restart(line_start)
         return True
@@ -378,4 +378,4 @@ def _cut_off(tokens: Tokens, index: int, text: str) -> bool:
 def _open_block(tokens: Tokens, text: str) -> bool:
     kinds = tokens.kinds
     last_line = text.removesuffix("\n").rpartition("\n")[2]
-    return len(kinds) > 1 and kinds[-2] == DEDENT and bool(last_line.strip())
+    return kinds[-2:-1] == [DEDENT] and bool(last_line.strip())

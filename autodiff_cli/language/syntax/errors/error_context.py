@@ -73,12 +73,12 @@ class Context:
 
     def line_end(self, index: int) -> int:
         """The line on which a token ends."""
-        return self.tokens.source.position(max(0, self.tokens.ends[index]))[0]
+        return self.tokens.source.position(self.tokens.ends[index])[0]
 
     def inside(self, opener: int) -> str:
         """What an open bracket belongs to, in words."""
         kinds = self.tokens.kinds
-        behind = opener > self.first and kinds[opener - 1] in OPERAND_ENDS
+        behind = kinds[opener - 1] in OPERAND_ENDS
         if kinds[opener] == LSQB:
             return "the subscript" if behind else "the list"
         if kinds[opener] == LPAR:

@@ -224,7 +224,7 @@ def line_ends(context: Context) -> AutodiffError | None:
     if "NAME" in context.expected or "NUMBER" in context.expected:
         what = "a name" if "NUMBER" not in context.expected else "a value"
         return context.fault("E102 line-ends-after-2", last=last, what=what)
-    if context.expected & {"LPAR"} and context.head == KIND["DEF"]:
+    if context.head == KIND["DEF"] and context.index == context.first + 2:
         return context.error("a function needs parentheses", "`()` expected", f"write `{last}():`")
     wanted = context.wanted()
     return context.fault("E102 line-ends-after", last=last, wanted=wanted)

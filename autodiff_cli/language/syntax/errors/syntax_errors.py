@@ -6,6 +6,8 @@ None; the first that knows an answer gives it. The parser's own terms never show
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from ....errors import AutodiffError, fault
 from ..tokens import FIELD_START, KIND, NEWLINE, OPERAND_ENDS, TERMINALS, Tokens
 from .error_context import Context
@@ -103,14 +105,12 @@ def _soft_keyword(context: Context) -> AutodiffError | None:
     kinds = context.tokens.kinds
     if kinds[context.first + 1] not in OPERAND_ENDS | _OPENERS:
         return None
-    end = context.index
-    while end < len(kinds) - 1 and kinds[end] != NEWLINE:
-        end += 1
     if word == "type":
         if context.index == context.first + 1 and context.text(context.index).isidentifier():
             return _refuse(context, "`type` aliases", "remove this line", context.first)
         return None
-    if KIND["COLON"] not in kinds[context.first : end]:
+    line = takewhile(lambda kind: kind != NEWLINE, kinds[context.first :])
+    if KIND["COLON"] not in line:
         return None
     help = "compare with `if` and `elif`: `if x == 1:`"
     return _refuse(context, f"`{word}` statements", help, context.first)

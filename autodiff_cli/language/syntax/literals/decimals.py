@@ -150,9 +150,7 @@ def _whole_parts(
         return digits.astype(np.int64), digits > 9
     seen = np.zeros(len(starts), np.uint64)
     before = _digits_before(text, points, counts, seen)
-    strange = (seen & _HIGH) != 0
-    strange |= (text[starts] == _ZERO) & (counts > 1)
-    return before, strange
+    return before, (seen & _HIGH) != 0
 
 
 def read_decimals(

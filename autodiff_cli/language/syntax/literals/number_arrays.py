@@ -156,18 +156,17 @@ def _same(sizes: np.ndarray) -> int:
 def _trim(
     characters: np.ndarray, starts: np.ndarray, ends: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The parts without the blanks around them; one of blanks only becomes empty."""
+    """The parts between two marks without the blanks around them; one of blanks only becomes
+    empty."""
     starts = starts + _BLANK[characters[starts]]
-    pending = np.flatnonzero(_BLANK[characters[starts]] & (starts < ends))
+    pending = np.flatnonzero(_BLANK[characters[starts]])
     for _ in range(_MAX_BLANKS):
         if not len(pending):
             break
         starts[pending] += 1
-        places = starts[pending]
-        pending = pending[_BLANK[characters[places]] & (places < ends[pending])]
+        pending = pending[_BLANK[characters[starts[pending]]]]
     else:
         raise _NotNumbers
-    np.minimum(starts, ends, out=starts)
     pending = np.flatnonzero(_BLANK[characters[ends - 1]] & (starts < ends))
     if len(pending):
         ends = ends.copy()
@@ -175,8 +174,7 @@ def _trim(
         if not len(pending):
             return starts, ends
         ends[pending] -= 1
-        places = ends[pending]
-        pending = pending[_BLANK[characters[places - 1]] & (starts[pending] < places)]
+        pending = pending[_BLANK[characters[ends[pending] - 1]]]
     raise _NotNumbers
 
 

@@ -171,7 +171,7 @@ class NumListScanner:
             return None
         if self._too_many(at):
             return None, at
-        if self.run_end - at >= _VERY_LONG and self.text.find(".", at, self.run_end) >= 0:
+        if self.run_end - at >= _VERY_LONG and "." in self.text[at : self.run_end]:
             from .number_arrays import read_array
 
             read = read_array(self.text, at, self.run_end)
