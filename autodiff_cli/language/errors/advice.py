@@ -224,7 +224,7 @@ def _own_words(
     if code == "E402" and text.endswith(".numpy()"):
         return f"write `{name}.detach().numpy()`"
     if code == "E401" and text.endswith(".backward()"):
-        path = "torch." if "torch" in tree.span.source.text[:2000] else ""
+        path = "torch." if "torch" in tree.span.source.text else ""
         return (
             f"reduce it: `{name}.sum().backward()`; or give a gradient: "
             f"`{name}.backward({path}ones_like({owner.span.text}))`"
@@ -327,11 +327,11 @@ def _fitting(error: AutodiffError, given: list[tuple[str, Tensor]]) -> str:
             if value.dtype.kind != "f":
                 return f"write `{name}.float()` for `{name}`"
     want: Shape = error.facts["want"] if which.startswith("E308 class-targets") else ()
-    if len(want) == 1 and given and given[-1][1].node.numel == want[0] == given[-1][1].shape[0]:
-        return f"write `{given[-1][0]}.flatten()` for `{given[-1][0]}`"
-    if which == "E308 needs-one-shape" and len(given) > 1:
+    if len(given) > 1:
         (first, x), (second, y) = given[:2]
-        if x.node.numel == y.node.numel:
+        if want == (y.node.numel,) == y.node.shape[:1]:
+            return f"write `{second}.flatten()` for `{second}`"
+        if which == "E308 needs-one-shape" and x.node.numel == y.node.numel:
             return f"write `{second}.view_as({first})` for `{second}`"
     return ""
 
@@ -432,7 +432,7 @@ def _linear(
         if tuple(args[0].shape) == given:
             return f"write `{syntax.operand(part)}.reshape(1, -1)` for `{part.span.text}`"
         return f"write `{syntax.operand(part)}.unsqueeze(0)` for `{part.span.text}`: a batch of one"
-    if len(given) > 2 and prod(given[1:]) == weight[1]:
+    if given[1:] and prod(given[1:]) == weight[1]:
         part = tree.args[0]
         flat = f"write `{syntax.operand(part)}.flatten(1)` for `{part.span.text}`"
         shape = f"({given[0]}, {weight[1]})"

@@ -335,7 +335,7 @@ def with_subject(error: AutodiffError, tree: syntax.Node) -> AutodiffError:
     if not named:
         return error
     if error.code == "E405":
-        path = "torch." if "torch" in tree.span.source.text[:2000] else ""
+        path = "torch." if "torch" in tree.span.source.text else ""
         error.amend(
             helps=(
                 f"put it into a `with {path}no_grad():` block, or change a copy: "

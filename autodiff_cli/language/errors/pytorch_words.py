@@ -82,7 +82,7 @@ _ASKED: dict[str, Callable[[Any], Any]] = {
     "dims": len,
     "word": lambda number: ("one", "two", "three")[number - 1],
     "odd": lambda sizes: len(sizes) % 2 == 1,
-    "negative": lambda sizes: min(sizes, default=0) < 0,
+    "negative": lambda sizes: any(size < 0 for size in sizes),
     "type": lambda name: SCALAR_TYPES.get(name, name),
     "name": lambda name: SCALAR_NAMES[name],
     "kind": _kind,

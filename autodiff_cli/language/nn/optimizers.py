@@ -198,12 +198,12 @@ def _step(rule: rules.Rule) -> Callable[..., Any]:
         # PyTorch asks for all buffers first: a parameter given twice begins with two.
         known = {**states} if rule is rules.sgd else states
         changed: list[Node] = []
-        recorded = self.fields["defaults"].get("differentiable", False)
+        recorded = self.fields["defaults"].get("differentiable")
         if not isinstance(recorded, bool):
             raise fault("E205 differentiable-true-false")
         with grad_mode(recorded):
             for group in self.fields["param_groups"]:
-                sign = -1 if truth(group["maximize"]) else 1
+                maximize = truth(group["maximize"])
                 captured = truth(group.get("capturable", False))
                 for tensor in group["params"]:
                     grad = tensor.grad
@@ -215,7 +215,7 @@ def _step(rule: rules.Rule) -> Callable[..., Any]:
                     g = grad.node
                     refused = None
                     try:
-                        new = rule(tensor.node, F.neg(g) if sign < 0 else g, state, group)
+                        new = rule(tensor.node, F.neg(g) if maximize else g, state, group)
                     except (TypeError, ValueError) as error:
                         refused = error
                     if refused is not None:

@@ -3,6 +3,7 @@ costs nothing."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -251,17 +252,18 @@ def _kept(node: Node) -> str | None:
     inside = text[start + len(opening) : -1]
     if start < 0 or not text.endswith(")") or not inside or not _whole(inside):
         return None
-    if path.strip(".").replace(".", "_").isidentifier() or not path:
-        return f"{text[: start + len(opening)]}{path}clamp({inside}, {domain.clamp}))"
+    if re.fullmatch(r"(\w+\.)*", path):
+        module = path[: path.find(".") + 1]  # `torch.` of `torch.special.`
+        return f"{text[: start + len(opening)]}{module}clamp({inside}, {domain.clamp}))"
     return None
 
 
 def _whole(inside: str) -> bool:
-    """Whether brackets match, so that the text is one operand and not `a) + f(b`."""
+    """Whether brackets match, so that the text is one operand and not `a) + f(b` or `a, b`."""
     depth = 0
     for char in inside:
         depth += (char in "([{") - (char in ")]}")
-        if depth < 0:
+        if depth < 0 or (char == "," and not depth):
             return False
     return depth == 0
 

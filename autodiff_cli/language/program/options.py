@@ -75,7 +75,7 @@ def _fitted(hint: Any, value: Any) -> Any:
         return value
     if kind is Literal and type(value) is type(inside[0]) and value in inside:
         return value
-    if kind is tuple and inside[-1] is Ellipsis:
+    if kind is tuple and Ellipsis in inside:
         alone = isinstance(value, str | PathLike)
         return tuple(_fitted(inside[0], one) for one in ([value] if alone else value))
     if kind is tuple and len(value) == len(inside):

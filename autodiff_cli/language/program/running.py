@@ -198,7 +198,7 @@ class Program:
                     name=name,
                 )
             given = self.given(value, f"<-D {name}>")
-            if add and name not in known:
+            if name not in known:
                 self.scope.names[name] = (
                     leaf_of_literal(given)
                     if is_literal_value(given) and not STATE.python
