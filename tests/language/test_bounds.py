@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +13,10 @@ from autodiff_cli.graph.registry import OPS, register
 from autodiff_cli.language.nn import prelude
 from autodiff_cli.language.runtime import assignment
 from autodiff_cli.language.syntax.literals.number_arrays import read_array
+from autodiff_cli.language.values.arrays import _SIZES
 from autodiff_cli.session import run
 from autodiff_cli.source import Source
+from tests.together import together
 
 DEEP = "deep = [1.0]\nfor i in range(200): deep = [deep]\n"
 REFUSED = {
@@ -96,6 +99,25 @@ fa.enter_dual_level()
     error = run(Source(start + text, "much.py")).error
     assert error is not None
     assert (error.code, error.span and error.span.line) == (REFUSED[text], lines)
+
+
+SIZES: list[tuple[Any, ...]] = [
+    ("zeros", (2, 3)), ("eye", 3), ("eye", 3, 4), ("tri", 2, 5), ("identity", 3),
+    ("linspace", 0, 1), ("geomspace", 1, 2, 7), ("pad", np.ones((2, 3)), 2),
+    ("tile", np.ones((2, 3)), (2, 1)), ("repeat", np.ones(3), 4),
+    ("where", [True], np.ones((3, 1)), np.ones(4)), ("outer", np.ones(2), np.ones(3)),
+    ("kron", np.ones((2, 3)), np.ones((2, 2))), ("diag", np.ones(3), -2), ("diag", np.ones(3)),
+    ("meshgrid", np.ones(2), np.ones(3)), ("matmul", np.ones((4, 2, 3)), np.ones((4, 3, 5))),
+    ("matmul", np.ones((2, 3)), np.ones((4, 3, 5))), ("matmul", np.ones((2, 3)), np.ones(3)),
+    ("matmul", np.ones(3), np.ones((3, 5))), ("matmul", np.ones(3), np.ones(3)),
+    ("dot", np.ones((2, 3)), np.ones((4, 3, 5))), ("dot", np.ones((4, 2, 3)), np.ones(3)),
+    ("dot", np.ones((4, 2, 3)), np.ones((3, 5))), ("inner", np.ones((2, 3)), np.ones((4, 5, 3))),
+]  # fmt: skip
+
+
+@together(SIZES)
+def test_sizes_of_arrays_are_known_before_numpy_makes_them(name: str, *args: Any) -> None:
+    assert np.prod(_SIZES[name](*args)) == np.size(getattr(np, name)(*args))
 
 
 @pytest.mark.parametrize(

@@ -221,16 +221,17 @@ def given_back(value: Any) -> Any:
 # -- functions whose arguments are not those of an op ---------------------------------------------
 
 
-def _arange(*args: Any, dtype: Any = None, **kwargs: Any) -> Array:
-    numbers = [a.item() if isinstance(a, Tensor) else a for a in (*args, *kwargs.values())]
+def _arange(start: Any = None, stop: Any = None, step: Any = 1, dtype: Any = None) -> Array:
+    if stop is None:
+        start, stop = 0, start
+    given = (0 if start is None else start, stop, 1 if step is None else step)
+    numbers = [a.item() if isinstance(a, Tensor) else a for a in given]
     if not all(isinstance(n, int | float) for n in numbers):
         raise fail("E208", "np.arange takes numbers", help="np.arange(5)")
-    first, last, step = 0, numbers[0], 1
-    if len(numbers) > 1:
-        first, last, step = numbers[0], numbers[1], numbers[2] if len(numbers) > 2 else 1
-    count = max(0, int(np.ceil((last - first) / step))) if step else 0
+    first, last, by = numbers
+    count = max(0, int(np.ceil((last - first) / by))) if by else 0
     check_size((count,), DTYPES["float64"])
-    array = np.arange(first, last, step)
+    array = np.arange(first, last, by)
     return made(array if dtype is None else array.astype(dtype_of(dtype)))
 
 
@@ -339,8 +340,10 @@ def _copied(out: Any) -> np.ndarray:
 
 
 def _product_shape(a: Any, b: Any) -> tuple[int, ...]:
+    """Of `np.matmul(a, b)`."""
     first, second = np.shape(a), np.shape(b)
-    return first[:-1] + (second[:-2] + second[-1:] if len(second) > 1 else ())
+    stacked = np.broadcast_shapes(first[:-2], second[:-2])
+    return stacked + first[-2:-1] + (second[-1:] if second[1:] else ())
 
 
 _SIZES: dict[str, Callable[..., Any]] = {
@@ -357,7 +360,9 @@ _SIZES: dict[str, Callable[..., Any]] = {
     "where": lambda *parts: np.broadcast_shapes(*map(np.shape, parts)),
     "outer": lambda a, b: (np.size(a), np.size(b)),
     "kron": lambda a, b: (np.size(a), np.size(b)),
-    **dict.fromkeys(("dot", "matmul", "inner"), _product_shape),
+    "matmul": _product_shape,
+    "dot": lambda a, b: (*np.shape(a)[:-1], *_product_shape((), b)),
+    "inner": lambda a, b: np.shape(a)[:-1] + np.shape(b)[:-1],
     "diag": lambda v, k=0: (len(v) + abs(k),) * 2,
     "meshgrid": lambda *parts, **named: [np.size(part) for part in parts] + [len(parts)],
 }

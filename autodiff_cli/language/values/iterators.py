@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import cmp_to_key
 from typing import Any
 
+from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, fail, fault
 from ...graph.state import STATE
 from .dialect import kind_of, misfit
@@ -217,9 +218,8 @@ def _zip(sources: list[Iterator[Any]], strict: bool) -> Iterator[Any]:
 
 def enumerated(values: Any, start: Any = 0) -> Lazy:
     """`enumerate(...)`."""
-    first = slice_part(start)
-    items = enumerate(iterator(values), 0 if first is None else first)
-    return Lazy("enumerate", items, (values,))
+    first: Any = slice_part(start) if isinstance(start, Tensor) else start
+    return Lazy("enumerate", enumerate(iterator(values), first), (values,))
 
 
 def mapped(function: Any, *sources: Any) -> Lazy:

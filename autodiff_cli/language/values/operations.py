@@ -265,8 +265,7 @@ def compare(symbol: str, left: Any, right: Any) -> Any:
         return left is right or (
             type(left) is type(right)
             and (
-                (isinstance(left, np.dtype) and left == right)
-                or (isinstance(left, OpFunction) and left.ops == right.ops)
+                (isinstance(left, OpFunction) and left.ops == right.ops)
                 or (isinstance(left, GradFn) and left == right)
             )
         )

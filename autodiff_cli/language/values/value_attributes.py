@@ -80,8 +80,9 @@ def _justify(method: str) -> Getter:
 
 
 def _replace(value: str, old: str, new: str, count: int = -1) -> str:
-    if len(value) * max(len(new), 1) > MAX_CHARACTERS:
-        bound_length(value.count(old) * len(new), str)
+    if isinstance(old, str) and isinstance(new, str) and isinstance(count, int):
+        found = value.count(old)
+        bound_length(len(new) * (found if count < 0 else min(found, count)), str)
     return value.replace(old, new, count)
 
 
@@ -325,7 +326,7 @@ def function_fact(function: Any, name: str) -> Any:
         return "__main__"
     tree = getattr(getattr(function, "params", None), "tree", None)
     body = getattr(tree, "body", None)
-    first = body[0] if isinstance(body, list) and body else None
+    first = body[0] if isinstance(body, list) else None
     words = getattr(getattr(first, "value", None), "value", None)
     return words if type(words) is str else None
 

@@ -113,7 +113,6 @@ class GradFn(Value):
             while written.op is op and written.args[0].inputs == (base,):
                 base, written, (view, rest, _) = written.args  # of a view of a view, one step each
             first = written.inputs[0] if written.inputs else written
-            first = first.args[0] if first.op is OUTPUT else first
             if first.op is view and first.args[1:] == rest:  # changed in place, not copied
                 return (*edges(inputs[:1]), *GradFn(written).next_functions[1:])
         if "own saving" in op.properties:
