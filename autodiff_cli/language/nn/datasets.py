@@ -35,10 +35,9 @@ def random_order(n: int, wanted: int, replacement: Any, generator: Any) -> Lazy:
                 size = min(32, wanted - at)
                 yield from stream.randint(0, n, (size,), DTYPES["int64"]).tolist()
         else:
-            for at in range(0, wanted, max(n, 1)):
-                yield from stream.randperm(n).tolist()[: wanted - at]
-            if n and wanted % n == 0:
-                stream.randperm(n)
+            for _ in range(wanted // n):
+                yield from stream.randperm(n).tolist()
+            yield from stream.randperm(n).tolist()[: wanted % n]
 
     return Lazy("generator", items())
 

@@ -17,6 +17,7 @@ from ...errors import AutodiffError, fault
 from ...graph.dtypes import is_float
 from ...graph.params import type_name
 from ...graph.symbolic_numbers import Growing
+from ..syntax import tree as syntax
 from .dialect import kind_of, misfit, private
 from .formatting import qualified, represent, str_format
 from .functions import call_value
@@ -327,7 +328,7 @@ def function_fact(function: Any, name: str) -> Any:
     tree = getattr(getattr(function, "params", None), "tree", None)
     body = getattr(tree, "body", None)
     first = body[0] if isinstance(body, list) else None
-    words = getattr(getattr(first, "value", None), "value", None)
+    words = getattr(first.value, "value", None) if isinstance(first, syntax.ExprStmt) else None
     return words if type(words) is str else None
 
 
