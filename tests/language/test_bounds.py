@@ -11,8 +11,10 @@ import pytest
 
 from autodiff_cli.graph.registry import OPS, register
 from autodiff_cli.language.nn import prelude
+from autodiff_cli.language.python import saving, text_modules
 from autodiff_cli.language.runtime import assignment
 from autodiff_cli.language.syntax.literals.number_arrays import read_array
+from autodiff_cli.language.values import formatting, python_operators
 from autodiff_cli.language.values.arrays import _SIZES
 from autodiff_cli.session import run
 from autodiff_cli.source import Source
@@ -62,6 +64,8 @@ REFUSED = {
     "d = fa.make_dual(M, t)\nt.add_(1); fa.unpack_dual(d.sin())": "E203",
     "np.linalg.inv(np.ones((2, 3)))": "E208",
     "[1] * 10**30": "E504",
+    "[1] * (2**63 - 1)": "E505",
+    "math.perm(5001, 2)": "E505",
     "print([10**5000])": "E504",
     "f'{10**5000}'": "E504",
     "json.dumps(10**5000)": "E504",
@@ -129,6 +133,43 @@ def test_containers_grow_to_a_bound(text: str, monkeypatch: pytest.MonkeyPatch) 
     error = run(Source(f"import torch\n{text}", "grows.py")).error
     assert error is not None
     assert error.code == "E505"
+
+
+# A limit of 20 or 40: what is just below it, and what goes beyond it.
+LIMITS = [
+    (python_operators, "MAX_ITEMS", 20, "[1] * 20", "[1] * 21"),
+    (python_operators, "MAX_ITEMS", 20, "sorted(range(20))", "sorted(range(21))"),
+    (python_operators, "MAX_CHARACTERS", 20, "'ab' * 10", "'a' * 21"),
+    (python_operators, "MAX_CHARACTERS", 20, "'a'.center(20)", "'a'.center(21)"),
+    (python_operators, "MAX_CHARACTERS", 20, "'aa'.replace('a', 10 * 'b')",
+     "'aa'.replace('a', 11 * 'b')"),
+    (python_operators, "MAX_CHARACTERS", 20, "'aaa'.replace('a', 10 * 'b', 2)",
+     "'aaa'.replace('a', 10 * 'b', 3)"),
+    (python_operators, "MAX_BITS", 40, "2 ** 20", "2 ** 21"),
+    (python_operators, "MAX_BITS", 40, "1 << 39", "1 << 40"),
+    (python_operators, "MAX_BITS", 40, "2**19 * -(2**19)", "2**20 * 2**19"),
+    (formatting, "MAX_WIDTH", 20, "f'{1:20}'", "f'{1:21}'"),
+    (formatting, "MAX_WIDTH", 20, "'%20d' % 1", "'%21d' % 1"),
+    (formatting, "MAX_WIDTH", 20, "'%*d' % (-20, 1)", "'%*d' % (-21, 1)"),
+    (text_modules, "MAX_TEXT", 20, "re.findall('.', 'a' * 20)", "re.findall('.', 'a' * 21)"),
+    (text_modules, "MAX_TEXT", 20, "re.sub('b', 'c' * 20, 'b' + 'a' * 9)",
+     "re.sub('b', 'c' * 20, 'b' + 'a' * 10)"),
+    (text_modules, "MAX_TEXT", 20, "re.sub('a', 'bb', 'a' * 11)", "re.sub('a', 'bb', 'a' * 12)"),
+    (text_modules, "MAX_TEXT", 20, r"re.sub('(a+)', r'\1\1\1\1', 'a aaaa a')",
+     r"re.sub('(a+)', r'\1\1\1\1', 'a aaaaa a')"),
+    (saving, "LONGEST_NAME", 20, "torch.save(1, 'a' * 20)", "torch.save(1, 'a' * 21)"),
+]  # fmt: skip
+
+
+@together(LIMITS)
+def test_what_is_at_a_limit_is_fine(
+    module: Any, name: str, most: int, fine: str, beyond: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, name, most)
+    for line, code in ((fine, None), (beyond, "E208" if module is saving else "E505")):
+        error = run(Source(f"import re, torch\nx = {line}\n", "much.py")).error
+        assert (error and error.code) == code, line
+    monkeypatch.undo()
 
 
 def test_an_op_is_declared_once() -> None:

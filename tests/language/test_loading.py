@@ -450,6 +450,20 @@ def test_limit_on_memory(folder: Path) -> None:
         assert name in error.diagnostic.message
 
 
+def test_what_just_fits_is_read(folder: Path) -> None:
+    array = np.zeros(300)
+    one = npy(array)
+    (folder / "x.npy").write_bytes(one)
+    (folder / "x.npz").write_bytes(npz(True, a=array, b=array))
+    (folder / "x.csv").write_text("1\n" * 299 + "1")
+    (folder / "x.json").write_text("1" + " " * 999)
+    for name, size in (("npy", len(one)), ("npz", 2 * len(one)), ("csv", 2400), ("json", 1000)):
+        STATE.max_bytes = size
+        load(f"x.{name}")
+        STATE.max_bytes = size - 1
+        assert failure(lambda name=name: load(f"x.{name}")).code == "E505", name
+
+
 def test_files_that_end_early_or_cannot_be_read(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -474,6 +488,34 @@ def test_long_lists_of_members_are_refused(folder: Path) -> None:
     (folder / "x.npz").write_bytes(bytes(record) + b"PK\5\6" + bytes(18))
     error = failure(lambda: load("x.npz"))
     assert (error.code, str(1 << 40) in error.diagnostic.message) == ("E505", True)
+
+
+@pytest.mark.parametrize("size", [8 << 20, (8 << 20) + 1])
+def test_the_longest_list_of_members(folder: Path, size: int) -> None:
+    end = b"PK\5\6" + bytes(8) + size.to_bytes(4, "little") + bytes(6)
+    (folder / "x.npz").write_bytes(end)
+    assert failure(lambda: load("x.npz")).code == ("E702" if size == 8 << 20 else "E505")
+
+
+def test_an_archive_ends_with_a_comment(folder: Path) -> None:
+    with zipfile.ZipFile(folder / "x.npz", "w") as file:
+        file.writestr("a.npy", npy(ARRAY))
+        file.comment = b"c" * 65_535
+    assert np.array_equal(load("x.npz")["a"].numpy(), ARRAY)
+
+
+def test_the_largest_unsigned_integer(folder: Path) -> None:
+    for name, most in (("x", 2**63 - 1), ("y", 2**63)):
+        (folder / f"{name}.npy").write_bytes(npy(np.array([1, most], np.uint64)))
+    assert load("x.npy").numpy().tolist() == [1, 2**63 - 1]
+    assert failure(lambda: load("y.npy")).code == "E702"
+
+
+def test_arrays_have_64_dims_at_most(folder: Path) -> None:
+    for dims in (64, 65):
+        (folder / f"{dims}.npy").write_bytes(header(described(str((1,) * dims)), bytes(8)))
+    assert load("64.npy").shape == (1,) * 64
+    assert failure(lambda: load("65.npy")).code == "E702"
 
 
 def test_endless_rows_are_refused(folder: Path) -> None:

@@ -9,7 +9,7 @@ from typing import IO, Any
 import numpy as np
 
 from ...errors import AutodiffError, fail, fault
-from ...graph.dtypes import BOOL, tensor_dtype
+from ...graph.dtypes import tensor_dtype
 from ...graph.state import STATE
 from .loading import shown, too_large, wrong_data
 
@@ -93,7 +93,7 @@ class _Npy:
         if dtype.fields is not None or dtype.subdtype is not None:
             more = f", not numbers: {str(dtype)[:80]}"
             raise self.wrong("holds records", more, "save one array for each field")
-        if dtype.kind not in "biuf" or dtype.itemsize > 8:
+        if tensor_dtype(dtype) is None:
             parts = "save the real and imaginary parts as two arrays"
             more = ", which is no kind of tensor"
             help = parts if dtype.kind == "c" else RESAVE
@@ -112,11 +112,11 @@ class _Npy:
         kind, width = array.dtype.kind, array.dtype.itemsize
         if kind == "b":
             return np.ascontiguousarray(array.view(np.uint8) != 0)
-        if kind == "u" and width == 8 and int(array.max(initial=0)) > np.iinfo(np.int64).max:
+        if kind == "u" and width == 8 and (array > np.iinfo(np.int64).max).any():
             words = "holds unsigned integers above 2**63 - 1"
             raise self.wrong(words, help="save them as float64")
         target = tensor_dtype(array.dtype)
-        assert target is not None and target != BOOL
+        assert target is not None
         return np.ascontiguousarray(array.astype(target, copy=False)).reshape(array.shape)
 
 

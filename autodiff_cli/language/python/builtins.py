@@ -126,7 +126,7 @@ def _sum(*args: Any, **kwargs: Any) -> Any:
     if len(args) + len(kwargs) > 2:
         raise fault("E205 sum-takes-at-most", len(args) + len(kwargs))
     _check_keywords("sum", kwargs, "start")
-    if isinstance([*args[1:], *kwargs.values(), 0][0], str):
+    if any(isinstance(start, str) for start in (*args[1:], *kwargs.values())):
         raise fault("E208 sum-can-t-sum")
     return _python_sum(*args, **kwargs)
 

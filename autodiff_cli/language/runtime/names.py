@@ -287,7 +287,7 @@ def names_below(module: str) -> list[str]:
         return PYPLOT.split()
     names = names_of(namespace)
     found = [name for name, inner in names.items() if not inner and not name.startswith("_")]
-    if not 0 < len(found) <= MOST_AT_ONCE:
+    if not found or len(found) > MOST_AT_ONCE:
         raise fault("E209 import-not-supported", module=module)
     return found
 

@@ -31,7 +31,6 @@ from .numpy_numbers import NUMPY_NUMBERS, NumpyInteger, to_python
 from .providers import from_above
 from .python_operators import (
     BINARY,
-    MAX_ITEMS,
     NUMBERS,
     bound_integers,
     bound_length,
@@ -497,7 +496,7 @@ def _counted(items: Any) -> Iterator[Any]:
 
 def items_of(value: Any) -> list[Any]:
     """All items as a list, bounded."""
-    if isinstance(value, range) and len(value) > MAX_ITEMS:
+    if isinstance(value, range):
         bound_length(len(value), list)
     return value if type(value) is list else list(iterate(value))
 
