@@ -130,12 +130,15 @@ def _dataclass(cls: Any = None, **options: Any) -> Any:
     if "__match_args__" not in cls.names:
         names = [f.name for f in fields.values() if f.init and not f.kw_only]
         cls.names["__match_args__"] = tuple(names)
+    required = {"__lt__", "__le__", "__gt__", "__ge__", "__setattr__", "__delattr__"}
+    if is_set["unsafe_hash"]:
+        required.add("__hash__")
     for name, method in _methods(cls, fields, stored, is_set).items():
         own = cls.names.get(name)
-        if name.strip("_") in ("lt", "le", "gt", "ge", "setattr", "delattr") and own is not None:
+        if own is not None and name in required:
             raise _wrong(f"Cannot overwrite attribute {name} in class {cls.name}", "TypeError",
                          f"leave out `{name}`")  # fmt: skip
-        if own is None or (name == "__hash__" and is_set["unsafe_hash"]):
+        if own is None:
             cls.names[name] = method
     if is_set["slots"]:
         cls.names["__slots__"] = tuple(field.name for field in stored)

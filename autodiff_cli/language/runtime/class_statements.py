@@ -173,6 +173,8 @@ def make_super(scope: Scope, args: list[Any]) -> Super:
     fits = isinstance(cls, UserClass) and (
         isinstance(instance, cls) or (isinstance(instance, UserClass) and cls in instance.line)
     )
+    if not fits and len(args) > 1:
+        raise fault("E208 super-needs-instance", kind_of(instance), cls=cls)
     if not fits:
         raise fault("E208 super-works-inside-methods")
     return Super(cls, None if len(args) == 1 else instance)
