@@ -108,6 +108,8 @@ def test_the_document(cli):
         ("exp(x[0]) + exp(x[1])", "positive definite", None, "the gradient is not zero"),
         ("sum((x - 1e-9)**2)", "positive definite", "minimum", "a strict local minimum"),
         ("sum((x - 2e-8)**2)", "positive definite", None, "the gradient is not zero"),
+        ("100 * sum((x - 5e-9)**2)", "positive definite", "minimum", "a strict local minimum"),
+        ("0.1 * sum((x - 6.5e-8)**2)", "positive definite", None, "the gradient is not zero"),
     ],
 )
 def test_what_eigenvalues_say(cli, loss, definiteness, point, words):
@@ -141,6 +143,11 @@ def test_products(cli, tmp_path):
     assert products(cli, "--hvp", "x", "--wrt", "x") == {"x": [24.0, 6.0]}
     np.save(tmp_path / "v.npy", np.array([1.0, 0.0, 2.0]))
     assert products(cli, "--hvp", "@v.npy") == {"x": [20.0, 8.0], "c": 4.0}
+    three = "a = 1; b = [1, 2]; c = 3; loss = a**2 + sum(b**3) + a * c**2"
+    result = cli("hessian", "-e", three, "--hvp", "[1, 2, 3, 4]").out
+    assert [line.partition("  #")[0] for line in result.splitlines()[1:4]] == [
+        "Hv_loss_a = 26.0", "Hv_loss_b = [12.0, 36.0]", "Hv_loss_c = 14.0"
+    ]  # fmt: skip
     plain = cli("hessian", "-e", CUBIC, "--hvp", "ones").out
     assert "Hv_loss_x = [22.0, 7.0]" in plain
 

@@ -296,6 +296,8 @@ def test_large_ones_are_forced(cli, monkeypatch):
     monkeypatch.setattr(module, "MOST_ENTRIES", 8)
     assert cli("jacobian", "-e", SQUARES).code == 4
     assert cli("jacobian", "-e", SQUARES, "--force").code == 0
+    monkeypatch.setattr(module, "MOST_ENTRIES", 9)
+    assert cli("jacobian", "-e", SQUARES).code == 0
 
 
 def test_several_files_and_standard_input(cli, tmp_path):

@@ -261,6 +261,7 @@ def test_options_and_text(tmp_path: Path) -> None:
         assert [found["tensors"][n]["grad"] is None for n in ("x", "k")] == [False, True]
     found = ad.run(text, defines={"k": 3, "x": np.array([4.0, 5.0])})
     assert found["tensors"]["loss"]["value"] == 27
+    assert ad.run(text, folder=None, max_steps=0)["tensors"]["loss"]["value"] == 6
     file = tmp_path / "a program"
     file.write_text(text)
     assert ad.run(file)["tensors"]["loss"]["value"] == 6

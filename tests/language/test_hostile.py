@@ -165,14 +165,15 @@ def test_what_python_raises_is_caught_by_its_name(call: str, kind: str) -> None:
     assert report_of(calm).stdout == "0 1 200000 \n"
 
 
+@pytest.mark.parametrize("kind", [TypeError, RuntimeError])
 def test_what_the_layers_below_raise_is_no_error_of_the_program(
-    monkeypatch: pytest.MonkeyPatch,
+    kind: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def wrong(*args: object) -> None:
-        raise TypeError("a mistake")
+        raise kind("a mistake")
 
     monkeypatch.setattr(Op, "apply", wrong)
-    with pytest.raises(TypeError, match="a mistake"):
+    with pytest.raises(kind, match="a mistake"):
         report_of("import torch\nx = torch.ones(1)\ntry: x.sin()\nexcept TypeError: pass\n")
 
 
@@ -181,6 +182,34 @@ def test_what_is_printed_is_bounded() -> None:
     report = run(Source(text, "t.py"), Options(max_memory=1 << 20))
     assert report.error is not None and report.error.code == "E505"
     assert report.stdout == ("a" * 1000 + "\n") * 130
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_what_just_fits_is_printed(more: int) -> None:
+    """An eighth of the memory, with the end of the line."""
+    most = (1 << 20) // 8
+    report = run(Source(f"print('a' * {most - 1 + more})\n", "t.py"), Options(max_memory=1 << 20))
+    assert len(report.stdout) == (0 if more else most)
+    assert (report.error and report.error.code) == ("E505" if more else None)
+
+
+def test_what_is_given_has_the_dtype_of_what_it_replaces() -> None:
+    """But floats stay floats, in the default dtype."""
+    text = "import torch\ni = torch.tensor([1, 2])\nj = torch.tensor(1, dtype=torch.float16)\n"
+    for line, dtype in (("", "float32"), ("torch.set_default_dtype(torch.float64)\n", "float64")):
+        defines = (("i", "[2.5, 3]", False), ("j", "2.5", False))
+        made = run(Source(text.replace("i =", f"{line}i =", 1), "t.py"), Options(defines=defines))
+        assert made.error is None
+        assert [str(made.tensors[n].dtype) for n in "ij"] == [dtype, "float16"]
+
+
+def test_gradients_are_of_leaves() -> None:
+    text = "import torch\nw = torch.ones(2, requires_grad=True)\nd = [w, w * 2]\n"
+    text += "loss = (d[0] * d[1] * w).sum()\n"
+    tensors = run(Source(text, "t.py"), Options(wrt=("d*",))).tensors
+    assert {n: t.grad.tolist() for n, t in tensors.items() if t.grad is not None} == {
+        "d[0]": [6.0, 6.0]
+    }
 
 
 def test_a_stack_that_is_full_is_an_error_of_the_program() -> None:
