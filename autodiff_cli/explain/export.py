@@ -151,7 +151,7 @@ class Exported:
             imports += '\njax.config.update("jax_enable_x64", True)\n'
         if stored:
             main.insert(0, "")
-            imports = imports.replace("import", "from pathlib import Path\n\nimport", 1)
+            imports = f"from pathlib import Path\n\n{imports}"
             imports += f'\ndata = np.load(Path(__file__).with_name("{beside}"))\n'
         shapes = "".join(f"    {called[n]}: {n.dtype.name}{list(n.shape) or ''}\n" for n in inputs)
         title = quoted(f"{self.of} and its gradients, of {self.file}.")

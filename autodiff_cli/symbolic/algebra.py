@@ -260,7 +260,7 @@ class Algebra:
 
     def ordered(self, factors: list[Factor]) -> Product:
         """The factors with the summed labels -1, -2, ... in an order of their own."""
-        summed = {label for factor in factors for label in factor.at if is_summed(label)}
+        summed: set[Any] = {x for factor in factors for x in factor.at if is_summed(x)}
         if not summed:
             return tuple(sorted(factors, key=factor_key))
         if len(summed) == 1:
@@ -279,7 +279,7 @@ class Algebra:
             ranks = {key: rank for rank, key in enumerate(sorted(set(keys.values())))}
             colors = {label: ranks[keys[label]] for label in summed}
         classes: dict[Any, list[Any]] = {}
-        for label in sorted(summed, key=label_key):
+        for label in sorted(summed):
             classes.setdefault(colors[label], []).append(label)
         orders: list[list[Any]] = [[]]
         for color in sorted(classes):
@@ -481,7 +481,7 @@ class Algebra:
             (product, coefficient) = sum_.terms[0]
             if power == int(power) or coefficient > 0:
                 number, inner = coefficient, Sum(((product, 1.0),), sum_.shape)
-        elif len(sum_.terms) > 1 and power == int(power):
+        elif power == int(power):
             number, inner = self._content(sum_)
         return self.made([(number**power, [self.bracketed(inner, labels, power)])], sum_.shape)
 

@@ -214,7 +214,7 @@ class Chain:
             found = self._slope(way, names[node], node)
             if found.terms:
                 name = f"g_{names[node]}"
-                while name in self.taken or name in names.values():
+                while name in self.taken:
                     name += "_"
                 lines[name] = found, named
                 gradients[name] = names[node]

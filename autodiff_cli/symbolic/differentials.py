@@ -150,7 +150,7 @@ class Rules:
         return filled("zeros", node.shape) if node.shape else Number(0.0)
 
     def product(self, node: Node, join: Callable[[Expression, Expression], Expression]) -> Made:
-        left, right = node.inputs[0], node.inputs[-1]
+        left, right = node.inputs
         if left is right and node.op.key == "mul":
             twice = Infix("mul", Number(2), self.of(left))
             return Infix("mul", twice, self.d(left)), "power rule"
@@ -231,7 +231,7 @@ class Rules:
             return self.product(node, lambda a, b: Call(name, (a, b), keywords))
         if key in ("div", "number_quotient"):
             return self._quotient(node)
-        if key == "pow" and not self.depends(node.inputs[-1]):
+        if key == "pow" and not self.depends(node.inputs[1]):
             return self._power(node)
         source = node.args[2] if is_logdet(node) else node
         if source.op.key == "output" and source.args[0].op.key == "slogdet":
@@ -278,7 +278,7 @@ class Rules:
 
     def _added(self, node: Node) -> Made:
         key = node.op.key
-        left, right = node.inputs[0], node.inputs[-1]
+        left, right = node.inputs
         if not self.depends(left):
             change = self._as_large(right, node)
             return Negative(change) if key == "sub" else change, REST
@@ -293,7 +293,7 @@ class Rules:
         return Infix("mul", filled("ones", node.shape), self.d(part))
 
     def _quotient(self, node: Node) -> Made:
-        above, below = node.inputs[0], node.inputs[-1]
+        above, below = node.inputs
         if not self.depends(below):
             return Infix("div", self.d(above), self.of(below)), CONSTANT_FACTOR
         parts: list[Expression] = []
@@ -304,7 +304,7 @@ class Rules:
         return Infix("div", top, Infix("pow", self.of(below), Number(2))), "quotient rule"
 
     def _power(self, node: Node) -> Made:
-        base, exponent = node.inputs[0], node.inputs[-1]
+        base, exponent = node.inputs
         shown = self.of(exponent)
         if isinstance(shown, Number):
             less = shown.value - 1

@@ -572,8 +572,8 @@ def _is_guard(condition: Node, yes: Node, no: Node) -> bool:
     """Whether something is a quotient but for 0 where it is divided by 0."""
     if condition.op.key != "eq" or no.op.key != "div":
         return False
-    zeros = (yes, condition.inputs[-1])
-    return condition.inputs[0] is no.inputs[-1] and not any(x.ndim or _number(x) for x in zeros)
+    below, zero = condition.inputs
+    return below is no.inputs[1] and not any(x.ndim or _number(x) for x in (yes, zero))
 
 
 def _classes(condition: Node) -> Node | None:

@@ -96,9 +96,7 @@ class Kernels:
         text = INFIX.get(kernel) if isinstance(kernel, np.ufunc) else None
         if text is not None:
             return Substitution(dict(zip("ab", args, strict=False))).visit(expression(text))
-        if isinstance(kernel, FunctionType) and kernel.__module__.startswith(
-            __package__.split(".")[0]
-        ):
+        if isinstance(kernel, FunctionType):
             tree = tree_of_function(kernel)
             body = tree.body if isinstance(tree, ast.Lambda) else _returned(tree)
             if body is not None and (found := self._inlined(kernel, tree, body, args, typed)):
@@ -268,4 +266,4 @@ def _returned(tree: Any) -> Any:
     body = tree.body
     if body and isinstance(body[0], ast.Expr):  # what it says of itself
         body = body[1:]
-    return body[0].value if len(body) == 1 and isinstance(body[0], ast.Return) else None
+    return body[0].value if isinstance(body[0], ast.Return) else None

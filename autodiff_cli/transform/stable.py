@@ -127,11 +127,10 @@ def _logarithm(stable: Stable, node: Node) -> Node | None:
         return F.logsigmoid(-args[1].args[0])
     if key not in ("add", "mul", "sqrt", *QUOTIENTS):
         return None
-    parts = [stable.log(part) for part in node.inputs]
+    parts: list[Any] = [stable.log(part) for part in node.inputs]
     if None in parts:
         return None
     one, other = parts[0], parts[-1]
-    assert one is not None and other is not None
     if key == "add":
         return F.logaddexp(one, other)
     if key == "mul":
@@ -141,7 +140,7 @@ def _logarithm(stable: Stable, node: Node) -> Node | None:
     return -one if key == "reciprocal" else _less(one, other)
 
 
-def _less(one: Node, other: Node) -> Node:
+def _less(one: Any, other: Any) -> Any:
     """`one - other`, in few words."""
     if _value(one) == 0:
         return other.args[0] if other.op.key == "neg" else -other
@@ -198,10 +197,9 @@ def _div(stable: Stable, above: Node, below: Node, *rest: Any) -> Node | None:
     if under is None:
         return None
     parts = below.inputs if below.op.key == "add" else ()
-    for part, other in (parts, parts[::-1]) if parts else ():
-        if stable.same(above, part):
-            mine, its = stable.log(part), stable.log(other)
-            return None if mine is None or its is None else F.sigmoid(_less(mine, its))
+    for pair in (parts, parts[::-1]) if parts else ():
+        if stable.same(above, pair[0]):
+            return F.sigmoid(_less(*map(stable.log, pair)))
     if parts and above.op.key == "sub":
         one, other = above.inputs
         if stable.same(one, parts[0]) and stable.same(other, parts[1]):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...graph.node import Node
-from ..terms import Factor, Label, NoFormula, Sum
+from ..terms import Factor, Label, NoFormula, Sum, is_summed
 
 if TYPE_CHECKING:
     from ..algebra import Algebra
@@ -138,7 +138,7 @@ def without_roots(algebra: Algebra, factors: list[Factor]) -> tuple[float, list[
         root = rooted(algebra, one)
         for j, other in enumerate(factors):
             label = one.at[0] if root is not None else None
-            if j <= i or other.atom != one.atom or type(label) is not int or label >= 0:
+            if j <= i or other.atom != one.atom or not is_summed(label):
                 continue
             if other.at[0] != label or sum(f.at.count(label) for f in factors) != 2:
                 continue
@@ -169,20 +169,18 @@ def without_inverses(algebra: Algebra, factors: list[Factor]) -> tuple[float, li
         if len(terms) != 1 or len(terms[0][0]) != 1 or terms[0][0][0].power != 1:
             continue
         (inner,) = terms[0][0]
-        turned = inner.at == (1, 0)
         for other in factors:
             if other.atom != inner.atom or other.power != 1 or len(other.at) != 2:
                 continue
-            forth = other.at[::-1] if turned else other.at
             # inv[a,b] M[b,c] and inv[b,c] M[a,b]
             for mine, its, left, right in ((1, 0, 0, 1), (0, 1, 1, 0)):
                 label = one.at[mine]
-                if label != forth[its] or type(label) is not int or label >= 0:
+                if label != other.at[its] or not is_summed(label):
                     continue
                 if sum(f.at.count(label) for f in factors) != 2:
                     continue
                 rest = [f for f in factors if f is not one and f is not other]
                 delta = algebra.atom("delta", None, (), atom.shape)
-                at = (one.at[left], forth[right])
-                return 1 / terms[0][1], [*rest, Factor(delta, at)]
+                at = (one.at[left], other.at[right])
+                return 1.0, [*rest, Factor(delta, at)]
     return None

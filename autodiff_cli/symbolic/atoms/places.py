@@ -296,7 +296,7 @@ def without_slices(algebra: Algebra, factors: list[Factor]) -> tuple[float, list
                 return 0.0, []
             delta = algebra.atom("delta", None, (), (size, size))
             return 1.0, [*rest, Factor(delta, (At(place), to))]
-        if type(source) is not int or source >= 0:
+        if not is_summed(source):
             continue
         if sum(f.at.count(source) for f in factors) != 2:
             continue

@@ -78,8 +78,8 @@ def means(
         count = algebra.of_atom(algebra.atom("array", Index(ones, "0"), (), outside))
         operands.append((algebra.raised(count, -1.0), to))
     found = algebra.einsum(operands, shape)
-    if kinds[0] == "sum":
-        found = algebra.scaled(found, prod(kernel) / (divisor or 1))
+    if divisor:
+        found = algebra.scaled(found, prod(kernel) / divisor)
     return algebra.moved(found, _labels(_kept(node, len(shape)), shape), node.shape)
 
 

@@ -127,7 +127,7 @@ def mask_of(places: tuple[Node | None, ...], masks: Masks) -> Node | None:
     places = places[ahead(places) :]
     found = [masks.get(id(p.value)) for p in places if p is not None]
     known = [place for place in found if place is not None]
-    if not known or len(known) < len(places):
+    if len(known) < len(places):
         return None
     mask = known[0][0]
     whole = [(other is mask, dim) for other, dim, _ in known]

@@ -142,7 +142,7 @@ def _repeated(shown: Any, least: int) -> Any:
     for part, uses in counts.items():
         saved = (uses - 1) * costs[part]
         enough = saved >= least or (saved == 2 and costs[part] == 1)
-        if uses > 1 and enough and (best is None or (saved, costs[part]) > best[:2]):
+        if enough and (best is None or (saved, costs[part]) > best[:2]):
             best = saved, costs[part], part
     return None if best is None else best[2]
 

@@ -159,7 +159,7 @@ class Printer(AtomPrinter):
         values = [value for _, value in sum_.terms]
         if len(values) > 1:
             for common in sorted(dict.fromkeys([*map(abs, values), *values]), key=lambda v: v < 0):
-                if common in (1, 0) or not shortened(values, common):
+                if common == 1 or not shortened(values, common):
                     continue
                 inner = Sum(tuple((p, v / common) for p, v in sum_.terms), sum_.shape)
                 form = self._added(inner)
