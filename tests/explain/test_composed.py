@@ -61,7 +61,31 @@ DERIVED = [
     "sum(sin(X * t[0])) * exp(sum(X * t[0]))",
     "sum(sin(X * t[:4]) * exp(X * t[:4]))",
     "log(sum(exp(X - X.mean()))) * sum((X - X.mean())**2)",
+    "sum(avg_pool2d(Y, (2, 2)).squeeze(1)**2)",
 ]
+# Losses with a case each: pools and windows at their ends, powers of powers, elements by number.
+POSITIVE = "x = [0.5, 1.2, 0.7]\ny = [1.5, 0.4, 2]\np = 1.3\nR = [[1.6, -0.2, 2.1]]\n"
+LOSSES = """
+sum(X*((X-X)-2)**3) sum(sin(solve(X[:,:3],Y.permute(1,0,2)))) sum(sin(X.repeat(3,1,2)))
+sum(X[0][k<1]**2)*sum(X[0][k<1]**3) sum(sin(avg_pool1d(X,3,2,1,ceil_mode=True)))
+sum(sin(adaptive_max_pool1d(X,2))) sum(sin(adaptive_max_pool1d(X,3)))
+sum(sin(adaptive_max_pool2d(Y,(1,2)))) sum(sin(max_pool1d(X,2,2,1))) sum(sin(max_pool1d(X,2,3)))
+sum(sin(max_pool1d(X.reshape(2,6),3,4))) sum(sin(conv1d(X.reshape(1,2,6),Y,stride=2,dilation=2)))
+sum(x**(p-2)*x**2) sum(x**(p-2)*x) sum((x**2)**(p-1)*x**2) sum(x**(p+2)/x**2) sum(X.argsort(0)*X)
+sum(argsort(Y,1)*Y) sum(argsort(Y,-1)*Y) sum(argsort(Y,0)*Y) sum(sin(cummax(X[0,:2],0)[0]))
+sum(sin(cumprod(X,0))) sum(one_hot(K,3)*sin(X.T)) sum(where(abs(3*x)<1,3*x*y,sign(3*x)*y))
+sum(where(abs(x)<1,x*y,sign(x)*y)) sum(tril(ones(3,3))*R*X[:,:3])
+sum(sort(X,1)[0].gather(1,tensor([[1],[0],[1]]))**2)
+sum(sort(X,1)[0].gather(1,tensor([[1],[1],[1]]))**2)
+sum(sort(X,1)[0].gather(0,tensor([[1,1,1,1]]))**2)
+sum(sort(X,0)[0].gather(1,tensor([[1],[1],[1]]))**2)
+sum(sort(X,1,True)[0].gather(1,tensor([[1],[1],[1]]))**2) sum(sin(Y[k[:3]%2,:,k[:3]%2]))
+sum(sort(X,1,descending=True)[0].gather(1,tensor([[1],[1],[1]]))**2)
+sum(sort(X,1)[0].gather(1,tensor([[1,1],[1,1],[1,1]]))**2)
+sum(sin(x[None,:,None].expand(2,3,2).reshape(-1))*t.repeat(2)) trace(inv(X[:,:3])@X[:,:3])*p
+x@inv(X[:,:3].T)@X[:,:3].T@y x@X[:,:3]@inv(2*X[:,:3])@y
+avg_pool2d(X[None],(1,2),divisor_override=3).sum()*p
+"""
 MATRIX = "[[0.5, -1.2, 0.3], [1, 0.4, -0.7], [0.2, 1, 1.3]]"
 USES = [
     "sum({})",
@@ -141,6 +165,11 @@ def test_multiples(at: int, pair: str) -> None:
     uses = [OF_BOTH[(at + k) % 6] for k in (0, 1, 3)]
     losses = [use.format(*pair.split("|")) for use in uses]
     as_recorded(pair, [line for loss in losses for line in lines_of(given, loss)])
+
+
+@together(LOSSES.split())
+def test_losses(loss: str) -> None:
+    as_recorded(loss, lines_of(NAMES + POSITIVE, loss))
 
 
 @together(DERIVED)
