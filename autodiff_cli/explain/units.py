@@ -125,7 +125,7 @@ class Statements:
         self.spans: dict[Source, list[Span]] = {}
 
     def of(self, span: Span | None) -> Span | None:
-        """The innermost statement around a place; its line when the text cannot be read."""
+        """The innermost statement around a place; the line of a place in a header."""
         if span is None:
             return None
         known = self.spans.get(span.source)

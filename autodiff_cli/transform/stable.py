@@ -213,7 +213,7 @@ def _div(stable: Stable, above: Node, below: Node, *rest: Any) -> Node | None:
         dims = below.args[1]
         dims = dims if isinstance(dims, tuple) else (dims,)
         single = len(dims) == 1 and (dims[0] is not None or above.ndim == 1)
-        if single and (below.args[2] or above.ndim == 1 or dims[0] in (0, -above.ndim)):
+        if single and (below.args[2] or above.ndim == 1 or dims[0] == 0):
             return F.softmax(above.args[0], dims[0] or 0)
     return F.exp(over - under)
 

@@ -75,10 +75,11 @@ def test_formulas_that_disagree(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found is not None and found.code == "E404"
 
 
-def test_jacobians_of_matrices() -> None:
-    source = Source("x = [[1, 2], [3, 4]]\ny = x @ x", "t")
-    found = derive_source(source, Options(), Request(of="y")).error
-    assert found is not None and "4 axes" in found.message
+@pytest.mark.parametrize(("x", "y", "axes"), [("[[1, 2], [3, 4]]", "x @ x", 4),
+                                              ("[1, 2]", "outer(x, x)", 3)])  # fmt: skip
+def test_jacobians_of_matrices(x: str, y: str, axes: int) -> None:
+    found = derive_source(Source(f"x = {x}\ny = {y}", "t"), Options(), Request(of="y")).error
+    assert found is not None and f"{axes} axes" in found.message
 
 
 def test_what_is_explained(cli: Cli) -> None:
@@ -95,9 +96,28 @@ def test_what_is_explained(cli: Cli) -> None:
 
 
 def test_headers_of_loops() -> None:
-    text = "x = [1.0, 2.0]\ns = 0\nfor v in x * 2:\n    s = s + v * v\nloss = s\n" + "y = 1\n" * 3
-    found = explained(text)
+    loop = "s = 0\nfor v in x * 2:\n    s = s + v * v\nloss = s\n" + "y = 1\n" * 3
+    found = explained(f"x = [1.0, 2.0]\n{loop}")
     assert found.totals[0].value.tolist() == [8, 16]
+    found = explained(f"x = ones(25, requires_grad=True)\n{loop}")  # a step for each statement
+    assert [step.source for step in found.steps] == ["s = s + v * v", "for v in x * 2:"]
+    assert found.totals[0].value.tolist() == [8] * 25
+
+
+@pytest.mark.parametrize(("hooked", "factor"), [(1, 1), (6, 2), (7, 2)])
+def test_hooks_are_not_what_differences_see(hooked: int, factor: int) -> None:
+    """One that changes nothing is as none; of many that do six are named."""
+    text = "import torch\nloss = 0\nfor _ in range(%d):\n"
+    text += "    x = torch.ones(1, requires_grad=True)\n    h = x * 2\n"
+    text += "    h.register_hook(lambda g: g * %d)\n    loss = loss + h * h\n"
+    found = explained(f"{text % (hooked, factor)}loss.sum().backward()\n").check
+    assert found is not None
+    if factor == 1:
+        assert found.text == "central differences agree: max abs diff < 1e-6"
+        return
+    names = ", ".join(f"x#{i}" for i in range(1, 7))
+    more = " and 1 more" if hooked > 6 else ""
+    assert found.text.startswith(f"central differences differ for {names}{more}: part of the graph")
 
 
 def test_forms_of_values(cli: Cli) -> None:

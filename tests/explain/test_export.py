@@ -253,7 +253,8 @@ def test_the_name_of_a_file_is_a_text(to: str) -> None:
 
 def test_long_arrays_lie_beside(tmp_path: Path) -> None:
     text = "import torch\nx = torch.arange(1000.0, requires_grad=True)\n"
-    text += "loss = (x ** 2).sum()\nloss.backward()\n"
+    text += "y = torch.arange(256.0, requires_grad=True)\n"
+    text += "loss = (x ** 2).sum() + (y ** 2).sum()\nloss.backward()\n"
     program = tmp_path / "program.py"
     program.write_text(text)
     out = tmp_path / "out.py"
@@ -319,6 +320,8 @@ WRITTEN_IN_PLACE = {
     "scatter_reduce(x[0], 0, tensor(0), z[1], 'mean', include_self=False) ** 3",
     "strided": "sum(as_strided(A[1:], (2, 2), (1, 2)) ** 3) + sum(as_strided(A, (2,), (3,)) ** 2)",
     "even": "sum((x[:2] * const([0.5, 0.5])) ** 2) + sum((x[2:] * const([0.5])) ** 3)",
+    "casts": "sum(x * (m.double() + k[:3].double())) + sum(x * (m.double() + k[:3].double() / 2))"
+    " + sum(A.t().permute(1, 0) * x) + sum(x * 1e15) * 1e-15",
     "pools": "sum(avg_pool1d(N, 2) ** 2) + sum(interpolate(I, size=(2, 5), mode='bilinear') ** 2)",
 }
 
