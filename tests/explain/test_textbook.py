@@ -335,8 +335,12 @@ def test_numbers_are_not_baked_in() -> None:
 
 
 def test_more_than_two_axes_are_refused() -> None:
-    found = derived(DATA + "loss = sum((A @ B)**2)\n", "A", 2)
-    assert found.error is not None and found.error.code == "E404"
+    found = derived(DATA + "loss = x @ tanh(A) @ x\n", "x,A", 2)
+    assert {(name, error.code) for name, error in found.missing.items()} == {
+        ("A", "E404"), ("A,x", "E404")
+    }  # fmt: skip
+    assert "has 4 axes" in found.missing["A"].message
+    assert "has 3 axes" in found.missing["A,x"].message
 
 
 def test_the_command(cli: Any) -> None:

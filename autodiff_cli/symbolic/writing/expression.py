@@ -194,8 +194,6 @@ class _Builder:
         if key == "index":
             whole = Name(":")
             places = [whole if p is None else self.build(p) for p in node.args[1]]
-            while places[-1:] == [whole]:
-                places.pop()
             return Index(self.build(node.args[0]), tuple(places))
         if key == "output" and node.args[1] == 0 and node.args[0].op.key in FIRST:
             return self._call(node.args[0])._replace(function=FIRST[node.args[0].op.key])
