@@ -5,6 +5,7 @@ Invariant: what does not exist is E201, with what is close or what there is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 
 from ..errors import Diagnostic
@@ -64,10 +65,11 @@ def chosen_units(
     """The units that an expression names: a value, a text of the program, the number of a step; or
     those that feed a leaf of that name."""
     key = "".join(wanted.split())
-    found = [
-        unit for unit in units
-        if any("".join(t.split()) == key or t.partition("#")[0] == key for t in texts(unit))
-    ]  # fmt: skip
+    found = []
+    for unit in units:
+        said = {"".join(t.split()) for t in texts(unit)}
+        if key in said | {re.sub(r"#\d+", "", t) for t in said}:  # or one of several values
+            found.append(unit)
     if not found:
         found = [
             unit for unit in units

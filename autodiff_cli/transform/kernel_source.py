@@ -143,7 +143,7 @@ class Kernels:
             return expression(f"np.{name}")
         if isinstance(value, FunctionType | type) and module.startswith("autodiff_cli."):
             return expression(self._helper(value, key))
-        if callable(value) and module.partition(".")[0] in ("numpy", "scipy", "math", "itertools"):
+        if module.partition(".")[0] in ("numpy", "scipy", "math", "itertools"):
             self.imports.add(f"import {module}")
             return expression(f"{module}.{name}")
         if isinstance(value, np.dtype):

@@ -164,10 +164,10 @@ class TorchText(TorchSource):
         whole = path in UNPACKED and (path != "permute" or call.args[1] == tuple(range(node.ndim)))
         pairs = [(call.args[0], None)] if whole else pairs_of(node)
         for of, other in pairs if node not in self._cuts else ():
-            if type(of) is not Node or of.outputs is not None:
-                continue
-            if (of.shape, of.dtype) == (node.shape, node.dtype) and (
-                other is None or (self._is_number(other) and is_neutral(other, node))
+            if (
+                type(of) is Node
+                and (of.shape, of.dtype) == (node.shape, node.dtype)
+                and (other is None or (self._is_number(other) and is_neutral(other, node)))
             ):
                 return of
         return None
@@ -243,7 +243,7 @@ class TorchText(TorchSource):
                 given[name] = expression(text)
             elif path in ("add", "mul", "div") and _is_promoted(node, nodes):
                 given[name] = _cast_away(given[name])
-        form = (INFIX | MATRICES).get(path, "") if not call.named and len(args) < 3 else ""
+        form = (INFIX | MATRICES).get(path, "") if not call.named else ""
         if form:
             sides = zip("ab", args, strict=False)
             trees = {letter: expression(literal(arg, places)) for letter, arg in sides}

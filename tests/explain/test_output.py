@@ -109,6 +109,21 @@ def test_one_step(cli, wanted: str):
     assert "g(t2) = [[1, 1], [1, 1]]" in out  # what arrives is not told elsewhere
 
 
+def test_every_value_of_a_name(cli):
+    """Not what is made of one of them."""
+    text = "x = 2.; s = x*x; s = s*3; loss = s*x"
+    found = cli("explain", "-e", text, "--node", "s").out
+    assert re.findall(r"g\((\S+)\) = \d+     upstream", found) == ["s#2", "s#1"]
+
+
+@pytest.mark.parametrize("length", [59, 60])
+def test_what_steps_there_are(cli, length: int):
+    """Those with short texts."""
+    name = "a" * (length - 4)
+    said = cli("explain", "-e", f"{name} = 2.; loss = {name} * 3", "--node", "zz").err
+    assert (f"{name} * 3" in said.split("it has")[1]) is (length < 60)
+
+
 def test_the_steps_that_feed_a_leaf(cli):
     out = cli("explain", "demo.expr", "--node", "B").out
     assert "each side" in out and "product" not in out
