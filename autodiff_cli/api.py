@@ -397,9 +397,7 @@ def _told(item: Any) -> str:
     span = diagnostic.span
     where = f"{span.source.name}:{span.line}:{span.column}" if span else item.id
     text = f"{where}: {diagnostic.code} {diagnostic.message}"
-    return "".join(
-        [text, *(note if note[:1] == "\n" else f"\n{note}" for note in diagnostic.notes)]
-    )
+    return "\n".join([text, *(note.removeprefix("\n") for note in diagnostic.notes)])
 
 
 def gradcheck(

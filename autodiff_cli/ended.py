@@ -14,7 +14,7 @@ def explained(
     start, end = lost.statement
     span = Span(source, start, end) if source is not None and end else None
     if lost.limit == TIME:
-        error = stubborn(limit or 0.0)
+        error = stubborn(limit)
     elif lost.limit == MEMORY or lost.code in STARVED:
         error = no_memory("the program", most=memory)
     else:
@@ -34,9 +34,9 @@ def death(code: int) -> AutodiffError:
     return fault("E900 internal-error-process-ran", reason)
 
 
-def stubborn(limit: float, what: str = "--timeout") -> AutodiffError:
+def stubborn(limit: float | None, what: str = "--timeout") -> AutodiffError:
     """E508 of a process that did not stop by itself, in the middle of a single call."""
-    error = out_of_time(limit, what)
+    error = out_of_time(limit or 0.0, what)
     return error.amend(message=f"{error.message}; its process did not stop and was ended")
 
 

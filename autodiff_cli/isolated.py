@@ -134,7 +134,7 @@ class Other:
         while len(pieces) < size:
             wait = None if end is None else max(0.0, end - time.monotonic()) * 1000
             if not ready.poll(wait):
-                raise stubborn(timeout or 0.0, "timeout=")
+                raise stubborn(timeout, "timeout=")
             piece = os.read(descriptor, min(size - len(pieces), 1 << 24))
             if not piece:
                 raise EOFError
@@ -187,8 +187,9 @@ def _data(diagnostic: Diagnostic, text: str) -> dict[str, Any]:
     """A diagnostic, as far as its places are in the program."""
 
     def place(span: Span | None) -> Any:
-        here = span is not None and span.source.text == text
-        return [span.start, span.end] if here and span is not None else None
+        if span is None or span.source.text != text:
+            return None
+        return [span.start, span.end]
 
     labels = [(place(label.span), label.text) for label in diagnostic.labels]
     data = {field.name: getattr(diagnostic, field.name) for field in fields(diagnostic)}

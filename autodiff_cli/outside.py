@@ -69,9 +69,11 @@ class Outside:
         self.base = 0  # bytes that the process had before it ran programs
         self.kept = 0  # bytes that it had when garbage was collected last
         self.bounded = 0  # bytes that the program may have
-        self.journal = -1
+        self.journal: int | None = None
         self.lost: Lost | None = None
-        self.printed = -1  # a file of what was printed for a document and did not fit in the page
+        self.printed: int | None = (
+            None  # a file of what was printed for a document and did not fit in the page
+        )
         self.watched = False
         self.use(bytearray(PAGE))
 
@@ -83,7 +85,7 @@ class Outside:
 
     def attend(self) -> None:
         """Another process than the one that has the page watches this one from now on."""
-        self.journal = -1
+        self.journal = None
         self.watched = True
         self.base = self.kept = data_of("self")
         self.use(bytearray(PAGE))
@@ -137,7 +139,7 @@ class Outside:
 
     def record(self, kind: str, value: Any) -> None:
         """Keep something for the process that goes on if this one dies."""
-        if self.journal < 0:
+        if self.journal is None:
             return
         import pickle
 
@@ -147,7 +149,7 @@ class Outside:
 
     def begin(self) -> None:
         """A new record begins, unless a process before this one left one."""
-        if self.journal >= 0 and self.lost is None:
+        if self.journal is not None and self.lost is None:
             os.ftruncate(self.journal, 0)
             os.lseek(self.journal, 0, os.SEEK_SET)
 
@@ -157,7 +159,7 @@ class Outside:
 
     def left(self) -> list[tuple[str, Any]]:
         """All that was recorded, by the processes before this one too."""
-        if self.journal < 0 or not os.fstat(self.journal).st_size:
+        if self.journal is None or not os.fstat(self.journal).st_size:
             return []
         import pickle
 

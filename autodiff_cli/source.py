@@ -59,6 +59,10 @@ class Source:
         line = bisect_right(self.starts, offset)
         return line, offset - self.starts[line - 1] + 1
 
+    def line_start(self, offset: int) -> int:
+        """Offset of the first character of the line of an offset."""
+        return self.starts[self.position(offset)[0] - 1]
+
     def line(self, number: int) -> str:
         """Text of a line (from 1) without its line end."""
         starts = self.starts

@@ -123,8 +123,8 @@ def meant_file(path: str) -> list[str]:
 
 def suggest_op(word: str, candidates: Iterable[str]) -> list[str]:
     """The same of operations: what other libraries call so comes first."""
-    close, other = suggest(word, candidates), synonym(word)
-    return [other, *close][:3] if other and other not in close else close
+    found = filter(None, [synonym(word), *suggest(word, candidates)])
+    return list(dict.fromkeys(found))[:3]
 
 
 def likely(word: str, other: str) -> bool:
@@ -181,8 +181,6 @@ def distance_of(left: str, right: str, most: int) -> int:
 
 def synonym(word: str) -> str | None:
     """What to write here for a name of NumPy, JAX, TensorFlow, MATLAB or plain mathematics."""
-    if len(word) > _LONGEST:
-        return None
     name, known = word.lower(), synonyms()
     prefixes = (other for other in known if other.endswith(".") and name.startswith(other))
     return known.get(name.removeprefix(next(prefixes, "")))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autodiff_cli.suggest import did_you_mean, distance_of, suggest, synonym, synonyms
+from autodiff_cli.suggest import did_you_mean, distance_of, suggest, suggest_op, synonym, synonyms
 from tests.pace import takes_at_most
 from tests.said import compare
 
@@ -45,6 +45,19 @@ def test_nothing_close() -> None:
     assert suggest("", OPS) == []
     assert suggest("relu", ["relu"]) == []
     assert suggest("x" * 1_000_000, OPS) == []
+
+
+def test_what_other_libraries_call_so_comes_first() -> None:
+    for known in ([], ["power"], ["powers", "lower", "tower", "power1"], ["pow"]):
+        found = suggest_op("power", known)
+        assert found[0] == synonym("power") and len(found) == len(set(found)) <= 3
+        assert set(found[1:]) <= {*suggest("power", known)}
+
+
+def test_names_of_eighty_letters_are_the_longest() -> None:
+    word = "ab" * 40
+    assert suggest(word, [f"{word[:-1]}c", f"{word}c"]) == [f"{word[:-1]}c"]
+    assert suggest(f"{word}a", [word]) == []
 
 
 def test_order_of_candidates_does_not_matter() -> None:

@@ -67,7 +67,7 @@ def read_comments(source: Source) -> Directives:
 
     for match in _COMMENT.finditer(source.text):
         at = match.start()
-        line_start = source.text.rfind("\n", 0, at) + 1
+        line_start = source.line_start(at)
         earlier = (i for i in range(line_start, at) if source.text[i] == "#")
         if in_token(at) or not all(map(in_token, earlier)):  # in a comment that has begun
             continue

@@ -101,7 +101,6 @@ class GraphCheck:
         weights = [weight for _, weight in seeds]
         self.replay = Replay([*self.objective.nodes, *weights])
         self.weights = [self.replay.value(weight) for weight in weights]
-        self.distances: list[tuple[Node, float]] | None = None
         self.spent = 0.0
 
     @cached_property
@@ -161,7 +160,7 @@ class GraphCheck:
         if result.kind == WRONG and self._right_nearby(leaf, node, point):
             result.kind = KINK
         if result.kind == KINK:
-            result.kinks = [node for node, d in self._kinks() if d <= 10 * STEP]
+            result.kinks = self.kinks
         return result
 
     def _explained(
@@ -223,24 +222,22 @@ class GraphCheck:
             return probe.elements(gradient)
         return probe.directions(gradient)
 
-    def _kinks(self) -> list[tuple[Node, float]]:
-        """Nodes with a declared kink, and how far the nearest element is from it."""
-        if self.distances is None:
-            self.distances = []
-            for node in self.replay.order:
-                if node.op.kink is None or not any(n.requires_grad for n in (node, *node.inputs)):
-                    continue
-                with grad_mode(False):
-                    distance = node.op.kink(*node.args)
-                value = np.asarray(Replay([distance]).value(distance))
-                least = float(np.fmin.reduce(value, axis=None, initial=math.inf))
-                self.distances.append((node, least))
-        return self.distances
+    @cached_property
+    def kinks(self) -> list[Node]:
+        """Nodes with a declared kink that an element is at, or close to."""
+        found = []
+        for node in self.replay.order:
+            if node.op.kink is None or not any(n.requires_grad for n in (node, *node.inputs)):
+                continue
+            with grad_mode(False):
+                distance = node.op.kink(*node.args)
+            if (np.asarray(Replay([distance]).value(distance)) <= 10 * STEP).any():
+                found.append(node)
+        return found
 
     def near_kink(self, leaf: Node) -> bool:
         """Whether an op that the leaf reaches is at, or close to, a kink."""
-        close = {node for node, d in self._kinks() if d <= 10 * STEP}
-        return bool(close) and any(node in close for node in self.replay.dependents(leaf))
+        return not set(self.kinks).isdisjoint(self.replay.dependents(leaf))
 
     # -- second order ---------------------------------------------------------------------------
 
@@ -452,24 +449,23 @@ def signed_direction(generator: Any, point: np.ndarray) -> np.ndarray:
 
 def _largest(value: Any) -> float:
     if type(value) is tuple:
-        return max(map(_largest, value), default=0.0)
+        return max(map(_largest, value))
     value = np.asarray(value)
-    if not is_float(value.dtype) or not value.size:
+    if not is_float(value.dtype):
         return 0.0
-    finite = np.abs(value[np.isfinite(value)])
-    return float(finite.max()) if finite.size else 0.0
+    return float(np.abs(value).max(initial=0.0, where=np.isfinite(value)))
 
 
 _SEVERITY = (RIGHT, KINK, NOISY, "cut", WRONG)
 
 
 def _worst(rows: list[Row]) -> str:
-    return max((row.verdict.kind for row in rows), key=_SEVERITY.index, default=RIGHT)
+    return max((row.verdict.kind for row in rows), key=_SEVERITY.index)
 
 
 def _summary(rows: list[Row], total: int) -> LeafResult:
     """The worst kind among the rows, and the rows of that kind, the largest error first."""
-    largest = max(map(_error, rows), default=0.0)
+    largest = max(map(_error, rows))
     kind = _worst(rows)
     if kind == RIGHT:
         return LeafResult(kind, [], len(rows), total, largest=largest)

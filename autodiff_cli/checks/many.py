@@ -135,7 +135,7 @@ class Crew:
         if not ready:
             for worker in busy.values():
                 if self._overdue(worker) >= 0:
-                    self._lost(worker, stubborn(self.settings.timeout or 0.0))
+                    self._lost(worker, stubborn(self.settings.timeout))
 
     def _patience(self, busy: list[Worker]) -> float | None:
         """Seconds until the first process should have stopped by itself."""

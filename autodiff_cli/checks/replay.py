@@ -156,4 +156,4 @@ def finished(value: Any, wide: bool) -> Any:
     if isinstance(value, tuple | list):
         return tuple(finished(part, wide) for part in value)
     array = np.asarray(value)
-    return array.astype(FLOAT64, copy=False) if wide and array.dtype.kind == "f" else array
+    return np.asarray(array, FLOAT64) if wide and array.dtype.kind == "f" else array

@@ -66,9 +66,12 @@ def arrays_of(report: Report) -> dict[str, tuple[np.ndarray, str]]:
 def array_of(number: float) -> np.ndarray | None:
     """A number of Python that can be compared: None for integers beyond all floats."""
     array = np.asarray(number)
-    if array.dtype == object:
-        return np.asarray(float(number)) if int(number).bit_length() < 1024 else None
-    return array
+    if array.dtype != object:
+        return array
+    try:
+        return np.asarray(float(number))
+    except OverflowError:
+        return None
 
 
 # -- writing --------------------------------------------------------------------------------------
@@ -105,7 +108,7 @@ def _summary(name: str, array: np.ndarray, dtype: str) -> str:
 
 def _places(size: int) -> np.ndarray:
     """Where a large tensor is probed: spread over it, never only at multiples of a power of two."""
-    return (np.arange(PROBES, dtype=np.int64) * size // PROBES + np.arange(PROBES) * 7) % size
+    return (np.arange(PROBES) * size // PROBES + np.arange(PROBES) * 7) % size
 
 
 def chain(node: Node) -> str:

@@ -51,8 +51,9 @@ def edit_of(diagnostic: Diagnostic, source: Source) -> Edit | None:
     span = diagnostic.span
     if span is None or span.source is not source:
         return None
-    if diagnostic.code == "E105" and span.text == "^":
-        return Edit(span.start, span.end, "**")
+    if diagnostic.code == "E105" and "^" in span.text:
+        at = span.text.index("^") + span.start
+        return Edit(at, at + 1, "**")
     help = next(filter(_MEANT.match, diagnostic.helps), "")
     if diagnostic.code not in _NAMES or not span.text.isidentifier():
         return None

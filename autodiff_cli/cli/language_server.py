@@ -69,9 +69,10 @@ class Program:
 
     def above(self, error: AutodiffError) -> Source:
         """The lines above an error of this text."""
-        here = error.span is not None and error.span.source.text == self.source.text
-        line = error.span.line if here and error.span else 1
-        return Source(self.source.text[: self.source.starts[line - 1]], self.source.name)
+        span, text = error.span, self.source.text
+        if span is None or span.source.text != text:
+            return Source("", self.source.name)
+        return Source(text[: self.source.line_start(span.start)], self.source.name)
 
     @cached_property
     def known(self) -> Report:
@@ -232,7 +233,7 @@ class Program:
     def before(self, params: Any) -> tuple[str, Loop]:
         """The text before the cursor, and a session in which the lines above have been entered."""
         at, text = self.offset(params), self.source.text
-        above = text[: text.rfind("\n", 0, at) + 1]
+        above = text[: self.source.line_start(at)]
         return text[max(0, at - LONGEST_INPUT) : at], entered(above, self.source.name, self.options)
 
     def completion(self, params: lsp.CompletionParams) -> list[lsp.CompletionItem]:

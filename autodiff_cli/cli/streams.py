@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -188,7 +189,7 @@ class Environment:
         least `NARROWEST`, in fewer nothing can be laid out."""
         columns = self.variables.get("COLUMNS", "")
         found = 80 if is_terminal(stream) else 100
-        if columns.isascii() and columns.isdigit() and 0 < int(columns[:6]) < 100_000:
+        if re.fullmatch("[0-9]{1,5}", columns) and int(columns):
             found = int(columns)
         elif is_terminal(stream):
             with suppress(OSError, ValueError):

@@ -171,7 +171,7 @@ class Kept(io.BufferedIOBase):
 
 def printing() -> Callable[[str], Any] | None:
     """Keeps what a program prints for its document; None where nobody would read it."""
-    if OUTSIDE.printed < 0:
+    if OUTSIDE.printed is None:
         return None
     kept = Kept(OUTSIDE.printed, False, PRINTED)
     return lambda text: kept.write(text.encode("utf-8", "backslashreplace"))
@@ -179,7 +179,7 @@ def printing() -> Callable[[str], Any] | None:
 
 def forget_printed() -> None:
     """The next program begins."""
-    if OUTSIDE.printed >= 0:
+    if OUTSIDE.printed is not None:
         os.ftruncate(OUTSIDE.printed, 0)
         os.lseek(OUTSIDE.printed, 0, os.SEEK_SET)
         OUTSIDE.numbers[PRINTED] = 0
@@ -187,6 +187,7 @@ def forget_printed() -> None:
 
 def _printed() -> str:
     """What the program that was lost had printed for its document."""
+    assert OUTSIDE.printed is not None
     size = os.lseek(OUTSIDE.printed, 0, os.SEEK_END)
     used = OUTSIDE.numbers[PRINTED]
     rest = bytes(OUTSIDE.page[TEXT + KEPT : TEXT + KEPT + used])
@@ -253,7 +254,7 @@ def _wait(worker: int) -> tuple[int, str]:
     on, and waits for the next worker where this one is lost just then. The signals that end a
     process end this one, and the worker with it.
     """
-    late = 0.0  # since when the worker is overdue
+    late = 0.0  # until when a worker that is overdue may end by itself
     interrupted = False
     over = ""
     reliefs = 0
@@ -270,9 +271,9 @@ def _wait(worker: int) -> tuple[int, str]:
             late = 0.0
             pause = min(pause, deadline - now) if deadline else pause
         elif not late:
-            late, pause = now, GRACE
-        elif now < late + GRACE:
-            pause = late + GRACE - now
+            late, pause = now + GRACE, GRACE
+        elif now < late:
+            pause = late - now
         else:
             over = TIME
             os.kill(worker, KILLED)

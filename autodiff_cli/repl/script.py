@@ -46,7 +46,8 @@ def _statements(lines: list[str], before: int) -> Iterator[tuple[str, int]]:
 
 def _ends(text: str) -> Iterator[int]:
     """Offsets of the lines after which a statement at the outermost level is complete."""
-    tokens = tokenize(Source(text))
+    source = Source(text)
+    tokens = tokenize(source)
     kinds, starts = tokens.kinds, tokens.starts
     depth = 0
     first = 0
@@ -60,5 +61,5 @@ def _ends(text: str) -> Iterator[int]:
             first = at + 1  # a decorator belongs to what it stands before
             continue
         if kinds[at + 1] != DEDENT:
-            yield text.rfind("\n", 0, starts[at + 1]) + 1
+            yield source.line_start(starts[at + 1])
             first = at + 1

@@ -17,7 +17,7 @@ from ..source import Source
 from .flow import Flow
 from .model import Answer, Cause
 from .nonfinite import Birth, first_bad
-from .record import Recorder, lookup
+from .record import Place, Recorder, lookup
 from .structure import Missing
 from .words import shown
 from .zeros import TINY, Zeros, faded
@@ -147,7 +147,7 @@ class Inquiry:
         steps = min(self.options.max_steps, 4 * self.program.steps + 2000)
         return replace(self.options, max_steps=steps)
 
-    def again(self, changes: frozenset[tuple[int, int]]) -> Recorder | None:
+    def again(self, changes: frozenset[Place]) -> Recorder | None:
         """The program with other numbers at some places; None when that makes it fail."""
         other = Recorder(self.source, self.limited, changes)
         try:

@@ -28,6 +28,7 @@ class Text:
     """A program's text with its tree, and the ways to change it."""
 
     def __init__(self, source: Source):
+        self.source = source
         self.text = source.text
         self.tree = parse(Source(source.text, source.name))
         self.python = s.has_import(self.tree)
@@ -128,14 +129,13 @@ class Text:
 
     def _indent(self, start: int) -> str | None:
         """The white space before a statement that begins its line; None when it does not."""
-        begin = self.text.rfind("\n", 0, start) + 1
-        before = self.text[begin:start]
+        before = self.text[self.source.line_start(start) : start]
         return before if not before.strip() else None
 
     def removed(self, statement: s.Node) -> Edit:
         """Without a statement, and its line when it has one for itself."""
         start, end = statement.span.start, statement.span.end
-        begin = self.text.rfind("\n", 0, start) + 1
+        begin = self.source.line_start(start)
         finish = self.text.find("\n", end) + 1 or len(self.text)
         alone = not self.text[begin:start].strip() and not self.text[end:finish].strip()
         return Edit(begin, finish, "") if alone else Edit(start, end, "pass")
@@ -147,8 +147,7 @@ class Text:
         inner = self._indent(first)
         if indent is None or inner is None:
             return None
-        begin = self.text.rfind("\n", 0, block.span.start) + 1
-        body = self.text.rfind("\n", 0, first) + 1
+        begin, body = self.source.line_start(block.span.start), self.source.line_start(first)
         end, extra = block.body[-1].span.end, len(inner) - len(indent)
         deeper = re.compile(f"^{inner[:extra]}(?={inner[extra:]})", re.M)
         return Edit(begin, end, deeper.sub("", self.text[body:end]))

@@ -166,7 +166,7 @@ def _logsumexp(text: Text, total: s.Node, summed: s.Node, powers: s.Node) -> str
 
 
 def _is_one(node: s.Node) -> bool:
-    return isinstance(node, s.Constant) and node.value in (1, 1.0)
+    return isinstance(node, s.Constant) and node.value == 1
 
 
 def _quotient(text: Text, node: s.BinOp) -> str | None:

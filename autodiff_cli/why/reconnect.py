@@ -191,7 +191,7 @@ def with_gradients(text: Text, span: Span | None, name: str) -> Iterator[str]:
     for function in text.around(node, s.FunctionDef):
         for decorator in function.decorators:
             if _switches(decorator):
-                begin = text.text.rfind("\n", 0, decorator.span.start) + 1
+                begin = text.source.line_start(decorator.span.start)
                 end = text.text.find("\n", decorator.span.end) + 1
                 yield text.changed([Edit(begin, end, "")])
     for call in text.every(s.Call, lambda call: callee(call) == "set_grad_enabled"):

@@ -31,6 +31,9 @@ MOST_PASSES = 64
 MOST_EXITS = 10_000
 
 
+Place = tuple[int, int] | None  # from, to; None where no text is known
+
+
 class Exit(NamedTuple):
     """Numbers that left the graph: of which node, where, and what the program got."""
 
@@ -39,9 +42,9 @@ class Exit(NamedTuple):
     value: Any
 
     @property
-    def place(self) -> tuple[int, int]:
+    def place(self) -> Place:
         """Where it happens, in a form that is the same in every run."""
-        return (-1, -1) if self.span is None else (self.span.start, self.span.end)
+        return None if self.span is None else (self.span.start, self.span.end)
 
 
 class Binding(NamedTuple):
@@ -56,9 +59,7 @@ class Binding(NamedTuple):
 class Recorder(Watched):
     """One run. `changes` are places of exits whose numbers are changed on their way out."""
 
-    def __init__(
-        self, source: Source, options: Options, changes: frozenset[tuple[int, int]] = frozenset()
-    ):
+    def __init__(self, source: Source, options: Options, changes: frozenset[Place] = frozenset()):
         super().__init__(source, replace(options, write=None), trace=True)
         self.changes = changes
         self.bindings: list[Binding] = []

@@ -26,7 +26,7 @@ from ..source import Span
 from .dependency_cuts import DETACHING, Ways, from_array
 from .flow import Flow, pullback, reached
 from .model import Cause
-from .record import Binding, Exit, Recorder
+from .record import Binding, Exit, Place, Recorder
 from .words import shown, shown_place
 
 MOST_TRIALS = 12
@@ -40,7 +40,7 @@ class Missing:
         program: Recorder,
         name: str,
         tensor: Any,
-        again: Callable[[frozenset[tuple[int, int]]], Recorder | None],
+        again: Callable[[frozenset[Place]], Recorder | None],
     ):
         self.program = program
         self.name = name
@@ -114,7 +114,7 @@ class Missing:
         """A place where numbers left the graph and still decide the loss."""
         before = self._numbers(self.program)
         trials = 0
-        tried: set[tuple[int, int]] = set()
+        tried: set[Place] = set()
         for exit in reversed(self.program.exits):
             if exit.place in tried or isinstance(exit.value, np.ndarray):
                 continue

@@ -39,10 +39,10 @@ def aligned(index: tuple[int, ...], shape: tuple[int, ...], whole: tuple[int, ..
         return None
     offset = len(whole) - len(shape)
     found = []
-    for i, size in enumerate(shape):
-        if size not in (1, whole[i + offset]):
+    for size, full, at in zip(shape, whole[offset:], index[offset:], strict=True):
+        if size not in (1, full):
             return None
-        found.append(0 if size == 1 else index[i + offset])
+        found.append(0 if size == 1 else at)
     return tuple(found)
 
 

@@ -16,7 +16,7 @@ from autodiff_cli.checks.beside_torch import against_torch
 from autodiff_cli.checks.model import Item, Settings
 from autodiff_cli.checks.runner import check_source
 from autodiff_cli.graph.registry import op
-from autodiff_cli.source import Source
+from autodiff_cli.source import Source, Span
 from autodiff_cli.transform.torch_source import METHOD, listed
 
 from ..table import cases
@@ -116,6 +116,19 @@ def test_an_op_without_a_counterpart_is_named(asked: list[dict[str, Any]]) -> No
     assert item.diagnostic is not None and not asked
     assert "`SquareBackward` has no counterpart" in item.diagnostic.message
     assert "(line 9)" in item.diagnostic.message
+
+
+def test_what_departs_afterwards_is_named_as_far_as_there_is_room() -> None:
+    """Of what follows the first, eight by name, two of them in the text."""
+    for count in (1, 2, 3, 4, 9, 10, 12):
+        source = Source("".join(f"v{i} = {i}\n" for i in range(count)))
+        spans = [Span(source, at, at + 2) for at in source.starts[:count]]
+        found = [(span.text, span, "differs", []) for span in spans]
+        said = against_torch._departed(found, "the value of")
+        assert said.message == "the value of `v0` departs from PyTorch's: differs"
+        assert [label.span for label in said.labels] == spans[1:3]
+        later = ", ".join(f"`v{i}`" for i in range(1, min(count, 9)))
+        assert said.notes[1:] == ((f"departs afterwards: {later}",) if later else ())
 
 
 # -- what is written -------------------------------------------------------------------------------

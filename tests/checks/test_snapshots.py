@@ -4,11 +4,13 @@ word for word and at which line (`fixtures/said_checks.txt`)."""
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import pytest
 
-from autodiff_cli.checks.snapshots import compare, read, write
+from autodiff_cli.checks.snapshots import array_of, compare, read, write
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.render.plain import plain
 from autodiff_cli.session import Options, Report, run
@@ -60,6 +62,16 @@ def damages(text: str) -> Iterator[tuple[str, str]]:
         }.items():  # fmt: skip
             changed = lines[:at] + ([] if wrong is None else [wrong]) + lines[at + 1 :]
             yield f"{at} {name}", "\n".join(changed)
+
+
+def test_integers_up_to_the_largest_float_are_compared() -> None:
+    largest = int(sys.float_info.max)
+    for number in (0, -3, 2**63 - 1, 2**63, -(2**64), 2**1023, largest, largest + 2**969, -largest):
+        found = array_of(number)
+        assert found is not None and found == float(number)
+    for number in (2**1024 - 1, 2**1024, -(10**400)):
+        assert array_of(number) is None
+    assert array_of(True) == np.True_ and array_of(0.5) == 0.5
 
 
 @pytest.mark.parametrize(

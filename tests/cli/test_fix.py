@@ -21,6 +21,7 @@ from ..said import compare
     [
         ("x = 3; loss = x^2", "x = 3; loss = x**2"),
         ("x = 3; loss = x^2 + (x^3)^2", "x = 3; loss = x**2 + (x**3)**2"),
+        ("x = 3; x ^= 2", "x = 3; x **= 2"),
         ("A = [1, 2]; loss = sum(a * a)", "A = [1, 2]; loss = sum(A * A)"),
         ("x = [1, 2]; loss = sum(reul(x))", "x = [1, 2]; loss = sum(relu(x))"),
         ("x = [1, 2]; loss = x.summ()", "x = [1, 2]; loss = x.sum()"),
@@ -46,6 +47,7 @@ def test_what_is_corrected(cli, tmp_path: Path, text: str, fixed: str):
 def test_what_cannot_be_corrected_stays(cli, tmp_path: Path):
     for text in (
         "x = 3; loss = x + nothing_like_it", "x = (", "x = [1, 2] + [1, 2, 3]", "x = 2",
+        "import operator, torch\noperator.xor(torch.ones(2), 3)", "x = ones(2).reshape(3 ^ 0)",
         "x = [1, 2]; loss = sum(f(x))", "x = 2; loss = x * bar",  # F has no call, var no number
     ):  # fmt: skip
         (tmp_path / "a.expr").write_text(text)

@@ -14,7 +14,10 @@ import pexpect
 import pytest
 
 from autodiff_cli.cli import watch
+from autodiff_cli.cli.streams import Environment
 from autodiff_cli.cli.watch import stamps_of
+
+from .conftest import Stream
 
 
 @pytest.fixture
@@ -98,6 +101,21 @@ def test_what_cannot_be_watched(cli):
         assert result.code == 2
         assert "--watch needs a FILE" in result.err
     assert cli("run", "--watch", "demo.expr", "-o", "x.png").code == 2
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [("ba", "a, b"), ("abcde", "a, b, c, d, e"), ("abcdef", "a, b, c, d and 2 more")],
+)
+def test_files_that_are_watched(monkeypatch: pytest.MonkeyPatch, names: str, said: str):
+    def interrupted(before: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(watch, "_changed", interrupted)
+    err = Stream(tty=True)
+    with pytest.raises(KeyboardInterrupt):
+        watch.watch(set, names, Environment(None, Stream(), err, {}))
+    assert f"watching {said} (Ctrl-C ends)" in err.getvalue()
 
 
 def test_stamps(tmp_path: Path):

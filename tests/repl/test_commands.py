@@ -258,6 +258,15 @@ def test_settings(session: Any) -> None:
     assert session("x.dtype") == "torch.float32\n"
 
 
+def test_whole_numbers(session: Any) -> None:
+    """Zeros before a number hide no number that is too large."""
+    for word, now in (("17", 17), ("18", 17), (f"{0:020}18", 17), ("0", 17), ("3", 3)):
+        session.tell(f":set precision {word}")
+        assert session.loop.settings.precision == now
+    for word in (f"{0:09}3000000", "1000001", "0", "-1", "²"):
+        assert "takes a number of entries" in session.fails(f":undo {word}")
+
+
 def test_prompt_setting(session: Any) -> None:
     session(":set prompt >")
     assert session.loop.settings.prompt == "> "

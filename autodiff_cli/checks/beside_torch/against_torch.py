@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import sys
 import time
@@ -104,7 +105,7 @@ class Written:
             "default": STATE.default_dtype.name,
             "values": list(dict.fromkeys(name for *_, name in self.entries)),
             "passes": [(*names, list(self.wanted)) for _, names in self.passes],
-            "seconds": 3600 if timeout is None else max(int(timeout), 1),
+            "seconds": 3600 if timeout is None else math.ceil(timeout),
             "bytes": STATE.max_bytes + (256 << 20),
         }
 
@@ -119,10 +120,10 @@ def torch_folders() -> list[str]:
 
     here = os.path.realpath(".")
     places = [place for place in sys.path if place and os.path.realpath(place) != here]
-    found = [PathFinder.find_spec(name, places) for name in ("torch", "numpy")]
-    if found[0] is None:
+    torch, numpy = (PathFinder.find_spec(name, places) for name in ("torch", "numpy"))
+    if torch is None:
         return []
-    origins = filter(None, (getattr(spec, "origin", None) for spec in found))
+    origins = filter(None, (getattr(spec, "origin", None) for spec in (torch, numpy)))
     return list(dict.fromkeys(os.path.dirname(os.path.dirname(origin)) for origin in origins))
 
 

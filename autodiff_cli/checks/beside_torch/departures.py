@@ -170,14 +170,11 @@ def differs(
     a, b = np.asarray(a), np.asarray(b)
     if a.shape != b.shape:
         return f"shapes differ: {tuple(a.shape)} and {tuple(b.shape)}", float("inf"), []
-    tolerance = min(
-        (TOLERANCE[d.name] for d in (a.dtype, b.dtype) if d.name in TOLERANCE),
-        key=lambda t: -t[0],
-        default=(0.0, 0.0),
-    )
+    known = [TOLERANCE[d.name] for d in (a.dtype, b.dtype) if d.name in TOLERANCE]
+    least, absolute = max(known, default=(0.0, 0.0))
     x, y = a.astype(np.float64), b.astype(np.float64)
     near = close_mask(
-        x, y, tolerance[0] if rtol is None else rtol, tolerance[1] if atol is None else atol, True
+        x, y, least if rtol is None else rtol, absolute if atol is None else atol, True
     )
     if near.all():
         return None, 0.0, []
@@ -206,7 +203,7 @@ def first_node(left: Node, right: Node, rtol: float | None, atol: float | None) 
         if len(ours) != len(theirs):
             return node
         for a, b in zip(ours, theirs, strict=True):
-            if a is b or a.outputs is not None or b.outputs is not None:
+            if a.outputs is not None or b.outputs is not None:
                 continue
             if differs(value_of(a), value_of(b), rtol, atol)[0] is not None:
                 node, other = a, b

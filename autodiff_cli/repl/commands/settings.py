@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,6 +13,9 @@ from ..entries import Problem
 
 if TYPE_CHECKING:
     from ..loop import Loop
+
+
+_DIGITS = re.compile("[0-9]{1,20}")
 
 
 class Setting(NamedTuple):
@@ -41,7 +45,7 @@ def _switch(text: str) -> bool:
 
 def _number(low: int, high: int) -> Callable[[str], int]:
     def convert(text: str) -> int:
-        if not (text.isascii() and text.isdigit() and low <= int(text[:20]) <= high):
+        if not _DIGITS.fullmatch(text) or not low <= int(text) <= high:
             raise ValueError(f"a whole number from {low} to {high}")
         return int(text)
 
@@ -124,6 +128,6 @@ def whole_number(words: str, command: str, default: int = 1) -> int:
     """The count that `:undo 3` gives."""
     if not words:
         return default
-    if not (words.isascii() and words.isdigit() and 0 < int(words[:9]) <= 10**6):
+    if not _DIGITS.fullmatch(words) or not 0 < int(words) <= 10**6:
         raise Problem(f"`:{command}` takes a number of entries, not `{words[:60]}`")
     return int(words)
