@@ -135,10 +135,14 @@ class Line:
 
     def _steep(self, claimed: float, usable: list[Sample]) -> Verdict:
         """A function that changes within less than the smallest step: smaller ones, or no verdict.
-        They round, so only a rough agreement can be asked for."""
+        They round, so only a rough agreement can be asked for; infinite is what grows on there."""
         least = usable[-1].step
         samples = [self._sample(least * factor) for factor in (1e-2, 1e-4, 1e-6, 1e-8)]
         finite = [s for s in samples if math.isfinite(s.central)]
+        if math.isinf(claimed):
+            *_, last = reached = [*usable, *finite]
+            grows = self._steeper(reached) and last.central * claimed > 0
+            return self._verdict(RIGHT if grows else NOISY, claimed, last)
         near = min(finite or usable, key=lambda s: abs(s.central - claimed))
         close = abs(near.central - claimed) <= 1e-4 * max(abs(near.central), abs(claimed))
         return self._verdict(RIGHT if close else NOISY, claimed, near)

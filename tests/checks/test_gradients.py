@@ -12,11 +12,11 @@ import pytest
 
 from autodiff_cli import ops  # noqa: F401  # the table finds its families
 from autodiff_cli.checks import replay as replays
-from autodiff_cli.checks.analytic import ANALYTIC
+from autodiff_cli.checks.analytic import ANALYTIC, is_analytic
 from autodiff_cli.checks.model import FileResult, Item, Settings
 from autodiff_cli.checks.runner import check_file, check_source
 from autodiff_cli.checks.slopes import WRONG, Line
-from autodiff_cli.graph.op import constant
+from autodiff_cli.graph.op import constant, value_of
 from autodiff_cli.graph.registry import F, op
 from autodiff_cli.source import Source
 
@@ -179,6 +179,7 @@ def test_a_fault_in_a_large_leaf_is_bisected_to_its_elements() -> None:
         ("x = [1, 2]\nx.register_hook(lambda g: None)\nloss = sum(x * x)", "passed"),
         ("x = [[1, 2], [3, 4]]\n"
          "loss = sum(F.embedding(tensor([0, 1]), x, padding_idx=0) ** 2)", "cut"),
+        ("x = [1, -2]\nloss = sum(x * x) + sum(relu(x[:0]))", "passed"),
     ],
 )  # fmt: skip
 def test_no_fault_where_there_is_none(text: str, status: str) -> None:
@@ -236,6 +237,15 @@ def test_a_cut_is_named_and_strict_files_fail_on_it() -> None:
     strict = check("# check: strict\nx = [1, 2]\nloss = sum(x * x.detach())")
     assert strict.exit_code == 1
     assert strict.items[-1].diagnostic.code == "E602"  # type: ignore[union-attr]  # None fails here
+
+
+def test_cuts_are_marked_as_far_as_there_is_room() -> None:
+    for count in (2, 5, 6, 7):
+        text = "x = 1.5\nloss = x\n" + "loss = loss * (x + 1).detach()\n" * count
+        found = item(text).diagnostic
+        assert found is not None and found.span is not None and found.span.line == 3
+        others = [label.span.line for label in found.labels if label.span.line > 2]
+        assert others == [4, 5, 6, 7][: count - 1]
 
 
 def test_a_wrong_rule_behind_a_cut_is_still_found() -> None:
@@ -344,6 +354,17 @@ def test_kernels_of_analytic_ops_continue_analytically() -> None:
         np.testing.assert_allclose(at(x + 1e-30j).imag / 1e-30, measured, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.parametrize("exponent", [0.5, 1, 1.5, 2, 3, 3.5, 4, 5, 6, -1, -2])
+def test_powers_that_are_taken_for_analytic(exponent: float) -> None:
+    """A complex step through them gives their slope, at negative numbers and at zero too."""
+    x = constant(np.array([-1.5, 0.0, 0.5]))
+    if is_analytic([F.pow(x, exponent)]):
+        found = op("pow").kernel(value_of(x) + 1e-30j, np.array(exponent)).imag / 1e-30
+        np.testing.assert_allclose(found, exponent * value_of(x) ** (exponent - 1), 1e-12, 1e-50)
+    else:
+        assert exponent not in (1, 2, 3, 4)
+
+
 def test_checking_says_the_same_every_time() -> None:
     text = "x = tensor((arange(600) * 0.1).tolist(), requires_grad=True)\nloss = sum(x ** 3)"
     with planted("pow", lambda g, out, x, *rest: (g * 3 * x * x * 1.01, None)):
@@ -397,6 +418,15 @@ def test_a_step_function_that_is_steep() -> None:
     verdict = Line(lambda t: np.tanh(complex(t).real / 1e-12), 0.0).examine(1e12)
     assert (verdict.kind, verdict.measured) == ("right", pytest.approx(1e12, rel=1e-6))
     assert verdict.step == pytest.approx(np.finfo(float).eps ** (1 / 3) / 100 * 1e-8)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_an_infinite_slope_is_one_that_grows_without_end(sign: float) -> None:
+    """And of its sign: however large a finite one is, it is not infinite."""
+    for f, kind in ((np.cbrt, "right"), (lambda t: np.tanh(1e9 * t), "noisy"), (np.sign, "right")):
+        line = Line(lambda t, f=f: sign * f(t), 0.0)
+        found = [line.examine(slope).kind for slope in (sign * np.inf, -sign * np.inf, np.nan)]
+        assert found == [kind, "noisy", "noisy"]
 
 
 @pytest.mark.parametrize("scale", [0.1, 0.01, float(np.float32(0.1))])

@@ -36,6 +36,13 @@ KINKED: dict[str, Function] = {
     "cusp": (lambda t: math.sqrt(abs(t)), math.inf),
     "nowhere": (lambda t: math.nan if t else 1.0, 1.0),
     "ring": (lambda t: 2 * t.real if not t or 4e-6 < abs(t) < 8e-6 else math.nan, 2.0),
+    "blunt": (lambda t: abs(t) ** 1.2, 0.0),
+    "rising": (lambda t: abs(t) ** 0.8, math.inf),
+    "growing": (lambda t: np.copysign(abs(t) ** 0.6, t), math.inf),
+    "one side": (lambda t: t.real**0.867 if t.real >= 0 else math.nan, math.inf),
+    "two kinks": (lambda t: abs(t) + 10 * max(0.0, abs(t) - 2e-6), 0.0),
+    "nearer kinks": (lambda t: abs(t) + 10 * max(0.0, abs(t) - 2e-7), 0.0),
+    "wide ring": (lambda t: np.sign(t) if not t or 4e-6 < abs(t) < 1e-4 else math.nan, 1e6),
     "noisy": (lambda t: t.real + 1e-7 * math.sin(1e9 * t.real), 1.0),
 }
 CLAIMS = {
@@ -45,7 +52,7 @@ CLAIMS = {
 }  # fmt: skip
 LINES: list[dict[str, Any]] = [
     {}, {"scale": 1e3}, {"scale": 1e-3}, {"near_kink": True}, {"size": lambda: 1e14},
-    {"rtol": 1e-2}, {"atol": 1e-1},
+    {"rtol": 1e-2}, {"atol": 1e-1}, {"rtol": 0.0, "atol": 0.0},
 ]  # fmt: skip
 
 
