@@ -58,8 +58,8 @@ def attached(text: Text, span: Span | None, name: str) -> Iterator[str]:
 def _filled(text: Text, node: s.Node) -> Iterator[str]:
     """`full(size, value)` as a product, which has a slope."""
     for call in text.around(node, s.Call):
-        if callee(call) == "full" and len(call.args) >= 2:
-            size, value = call.args[:2]
+        if callee(call) == "full" and len(call.args) == 2:
+            size, value = call.args
             product = f"{s.operand(_core(value))} * torch.ones({text.plain(size)})"
             yield text.put(call, product)
 
@@ -83,7 +83,7 @@ def _taken_from(node: s.Node) -> s.Node | None:
     """What a call or an attribute takes a value of, out of the graph."""
     if isinstance(node, s.Call) and isinstance(node.func, s.Attribute):
         name = node.func.attr
-        if (name in LEAVING and (not node.args or name == "numpy")) or name == "astype":
+        if (name in LEAVING and not node.args) or name == "astype":
             return node.func.value
     if isinstance(node, s.Attribute) and node.attr == "data":
         return node.value

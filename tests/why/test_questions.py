@@ -99,6 +99,22 @@ def test_what_no_change_of_the_text_repairs(
     assert answer.fix is None
 
 
+@pytest.mark.parametrize(
+    ("name", "cause", "line"),
+    [("n", "requires-grad-false", 3), ("k", "detached", 4), ("b", "requires-grad-false", 5),
+     ("t", "requires-grad-false", 6), ("x", "cancelled", 7)],
+)  # fmt: skip
+def test_numbers_are_no_tensors_and_three_ways_may_cancel(name: str, cause: str, line: int) -> None:
+    """Of numbers that left the graph the one that the name means; of bools there are only two."""
+    text = (
+        "import torch\nx = torch.tensor([1.0, 2.0], requires_grad=True)\nn = 3\n"
+        "k = x[0].item()\nb = (x[0] > 0).item()\nt = True\n"
+        "loss = ((2 * x - x - x) * k * n * b * t).sum()\nloss.backward()\n"
+    )
+    answer = why(Source(text, "program.py"), name, repair=False)
+    assert (answer.cause, answer.line) == (cause, line), answer.message
+
+
 def test_of_several_flat_ops_the_flattest_is_named() -> None:
     """The slopes are 1.5e-10 and 2.1e-9."""
     text = "x = 3\ny = tanh(x * 4)\nloss = sigmoid(y * 10 + 10)\n"
