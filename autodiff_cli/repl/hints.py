@@ -102,6 +102,6 @@ def _work(node: Node) -> int:
         sizes = [step.numel, *(operand.numel for operand in step.inputs)]
         longest = 1
         if step.op.family in _LONG:
-            longest = max((max(operand.shape, default=1) for operand in step.inputs), default=1)
+            longest = max((size for operand in step.inputs for size in operand.shape), default=1)
         total += max(sizes) * longest
     return total

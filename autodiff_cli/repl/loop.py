@@ -22,7 +22,7 @@ from ..language.syntax.parser import is_incomplete
 from ..language.values.values import Namespace
 from ..outside import OUTSIDE
 from ..render.diagnostics import render
-from ..render.text import broken, complaint, for_encoding, tamed
+from ..render.text import broken, complaint, for_encoding, format_count, tamed
 from ..render.values import Look
 from ..source import Source
 from ..suggest import suggest
@@ -173,7 +173,7 @@ class Loop:
             self.run(source)
 
     def _percent(self, text: str) -> Problem:
-        word = text[1:].split(maxsplit=1)[0] if text[1:].strip() else ""
+        word = text.removeprefix("%").strip().partition(" ")[0]
         known = word in COMMANDS
         close = [word] if known else suggest(word, COMMANDS, 1)
         return Problem(
@@ -237,7 +237,8 @@ class Loop:
             for name in made[:MOST_ECHOED]:
                 self.say(assigned_line(name, names[name], look))
             if len(made) > MOST_ECHOED:
-                self.say(f"... and {len(made) - MOST_ECHOED} more names (:list)")
+                more = format_count(len(made) - MOST_ECHOED, "more name")
+                self.say(f"... and {more} (:list)")
         elif self.settings.echo == "full":
             for name in outcome.assigned:
                 if name in names:

@@ -6,6 +6,7 @@ or was overwritten before anybody read it, is left out of `saved`.
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from ..language.runtime.namespaces import MODULES, PREDEFINED
@@ -141,5 +142,5 @@ def _without_import(tree: syntax.Import | syntax.ImportFrom) -> str:
 
 
 def _is_known(name: str, dotted: str) -> bool:
-    path = MODULES.get(dotted.replace("np", "numpy", 1) if dotted.startswith("np") else dotted)
+    path = MODULES.get(re.sub(r"^np\b", "numpy", dotted))
     return name == dotted or (name in PREDEFINED and PREDEFINED[name] == path)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from autodiff_cli.repl.commands import files
 from autodiff_cli.repl.history import history_path, open_history
 from tests.repl.conftest import Session
 
@@ -89,6 +90,35 @@ def test_save_asserts(session: Any) -> None:
     other = Session()
     other(":load it.expr")
     assert "2 passed" in other(":check") or "passed" in other(":check")
+
+
+def test_save_asserts_what_has_a_gradient_and_a_name(session: Any) -> None:
+    for line in ["import torch", "x = torch.ones(2, requires_grad=True)", "y = x.sum()",
+                 "ps = [torch.ones(2, requires_grad=True)]", "ps[0].sum().backward()"]:  # fmt: skip
+        session(line)
+    session(":save it.py --asserts")
+    lines = Path("it.py").read_text().split("\n")
+    assert [line for line in lines if line.startswith("assert")] == ["assert y == 2.0"]
+    assert any(line.startswith("assert y == ") for line in lines)
+    session("y.backward()")
+    session(":save it.py --asserts")
+    assert "assert x.grad == [1.0, 1.0]\n" in Path("it.py").read_text()
+
+
+def test_an_import_of_what_is_there_anyway_is_not_saved(session: Any) -> None:
+    for line in ["A = [1.0, 2.0]", "import torch.nn", "import numpy as np", "import np"]:
+        session.tell(line)
+    session(":save it.expr")
+    assert "import" not in Path("it.expr").read_text()
+    assert "torch.nn =" not in Path("it.expr").read_text()
+
+
+def test_files_up_to_a_size_are_loaded(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MOST_BYTES", 1 << 20)
+    Path("a.expr").write_text("A = 1\n".ljust(1 << 20))
+    session(":load a.expr")
+    Path("a.expr").write_text("A = 1\n".ljust((1 << 20) + 1))
+    assert "longer than 1 MiB" in session.fails(":load a.expr")
 
 
 def test_load_adds_and_can_be_undone(session: Any) -> None:

@@ -39,6 +39,7 @@ DEFINED = [
     "@torch.no_grad()\ndef wrapped(t):\n  return t\n\n", "import math as m",
     "import functools", "kept = functools.lru_cache(f)",
     "import numpy as np", "def gives(t):\n  return t.grad\n\n", "u = torch.float32",
+    "short = lambda t: t * 2",
 ]  # fmt: skip
 CALLED = [
     "g(2)", "outer(b)", "counted(b)", "inner(b)", "shadowed(f)", "looped(n)", "ended(b)",
@@ -52,7 +53,7 @@ CALLED = [
     "ReLU()",
     "relu(b, inplace=True)", "sum(*xs)", "f(**d)", "sorted(xs, key=f)", "(lambda t: t)(b)",
     "f(b)(b)",
-    "const([1])", "xs[0].sum()", "approx(1)", "Device('cpu')", "b.to(torch.float64)",
+    "short(b)", "const([1])", "xs[0].sum()", "approx(1)", "Device('cpu')", "b.to(torch.float64)",
 ]  # fmt: skip
 
 

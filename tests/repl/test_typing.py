@@ -12,7 +12,7 @@ from prompt_toolkit.input import DummyInput
 from prompt_toolkit.output import ColorDepth, DummyOutput
 from pygments.token import Token
 
-from autodiff_cli.repl.complete import candidates, open_call
+from autodiff_cli.repl.complete import LONGEST_INPUT, candidates, open_call
 from autodiff_cli.repl.hints import hint
 from autodiff_cli.repl.lexer import ExprLexer
 from autodiff_cli.repl.loop import Loop
@@ -81,6 +81,7 @@ COMPLETIONS = [
     (":help :un", ":undo"),
     (":help softm", "softmax"),
     (":save it.expr --a", "--asserts"),
+    ("weights.sum(d", "dim="),
 ]
 
 
@@ -118,9 +119,21 @@ def test_completion_of_files(typing: Any) -> None:
     assert texts(typing, "x = load('data/") == ["e.npz"]
     assert texts(typing, "x = load('nowhere/") == []
     assert texts(typing, ":load ") == ["c.expr", "data/"]
+    Path(".hidden.expr").touch()
+    assert texts(typing, ":load ") == ["c.expr", "data/"]
+    assert texts(typing, ":load .") == [".hidden.expr"]
+    assert texts(typing, ":save ") == ["c.expr", "data/"]
+    assert texts(typing, ":load --a") == []
+
+
+def test_completion_of_settings_that_are_no_words(typing: Any) -> None:
+    for before in (":set precision ", ":set precision 3", ":set nothing o"):
+        assert texts(typing, before) == []
 
 
 def test_completion_of_nothing(typing: Any) -> None:
+    assert "weights" in texts(typing, f"{' ' * (LONGEST_INPUT - 2)}we")
+    assert texts(typing, f"{' ' * (LONGEST_INPUT - 1)}we") == []
     for before in ("nothing.", "'weights.", "1.", ":xyzzy ", "weights.grad.", "((((", "x" * 30_000):
         texts(typing, before)
     assert "weights" in texts(typing, "")

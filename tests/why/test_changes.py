@@ -75,7 +75,8 @@ PROGRAMS = {
     "further": TORCH + "x = torch.randn(2, 3, requires_grad=True); e = torch.exp(x)\n"
     "a = torch.exp() / torch.exp(x).sum(1) + e / torch.sum() + torch.log(torch.exp().sum(1))\n"
     "b = e / e.sum(1, True) + e / torch.sum(e, -1, True) + e / e.sum(1, False) + torch.full((3,))\n"
-    "s = F.softmax(x, 1); c = torch.log(torch.exp(s.softmax(1)) / s.softmax(1).exp().sum(1, True))\n"
+    "s = F.softmax(x, 1)\n"
+    "c = torch.log(torch.exp(s.softmax(1)) / s.softmax(1).exp().sum(1, True))\n"
     "loss = F.binary_cross_entropy(x.sigmoid(), F.binary_cross_entropy(s, s, reduction='none'))\n",
     "native": "x = [0, 2, 4]; k = const([1, 2]); i = tensor([1, 2])\nA = stop_gradient(x)\n"
     "y = relu(x - 9) + log(x) + sqrt(x) + x.detach() + round(x) + 1 / x\n"

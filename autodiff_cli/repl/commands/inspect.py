@@ -28,6 +28,7 @@ from ...language.syntax import tree as syntax
 from ...language.syntax.scoping import assigned_names
 from ...language.values.dialect import kind_of
 from ...language.values.values import OpFunction
+from ...render.profile import seconds_text
 from ...render.text import WORD, clip, format_count, format_shape, printable
 from ...render.values import statistics
 from ...source import Source
@@ -260,11 +261,11 @@ def timing(loop: Loop, words: str) -> None:
             evaluate([node, *(g for g in found if g is not None)])
 
     seconds, runs = _best(lambda: session.look(tree, forward))
-    line = f"{duration(seconds)}   best of {format_count(runs, 'run')}"
+    line = f"{seconds_text(seconds)}   best of {format_count(runs, 'run')}"
     value = session.look(tree, lambda found: found)
     if isinstance(value, Tensor) and value.requires_grad and not value.is_leaf:
         seconds, _ = _best(lambda: session.look(tree, both))
-        line += f"; with gradient {duration(seconds)}"
+        line += f"; with gradient {seconds_text(seconds)}"
     loop.say(line)
 
 
@@ -288,15 +289,7 @@ def _timed_once(loop: Loop, words: str) -> None:
     seconds = session.entries[-1].seconds
     loop.careful(session.undo)
     session.undone = undone
-    loop.say(f"{duration(seconds)}   one run; what it changed is undone")
-
-
-def duration(seconds: float) -> str:
-    """`12.3 us`, `4.56 ms`, `1.23 s`."""
-    for factor, unit in ((1e6, "us"), (1e3, "ms")):
-        if seconds * factor < 1000:
-            return f"{seconds * factor:.3g} {unit}"
-    return f"{seconds:.3g} s"
+    loop.say(f"{seconds_text(seconds)}   one run; what it changed is undone")
 
 
 # -- history and help -----------------------------------------------------------------------------
