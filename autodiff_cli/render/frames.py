@@ -70,8 +70,8 @@ def frames(
     """Everything below the heading: code frames, notes and help."""
     result: list[str] = []
     groups = _groups(diagnostic)
-    numbers = [mark.line for _, _, marks in groups for mark in marks]
-    gutter = len(str(max(numbers, default=0)))
+    numbers = (mark.line for _, _, marks in groups for mark in marks)
+    gutter = max((len(str(number)) for number in numbers), default=1)
     for position, (source, first, marks) in enumerate(groups):
         arrow = "::: " if position else "--> "
         place = location(first) if width is None else paint.link(location(first), source.name)
@@ -122,9 +122,7 @@ def _marks(span: Span, text: str, primary: bool) -> list[Mark]:
     first, last = source.position(start)[0], source.position(end)[0]
     if first == last:
         return [Mark(first, start, end, text, primary)]
-    begin = source.starts[last - 1]
-    head = content[begin : min(end, begin + 1000)]
-    begin += len(head) - len(head.lstrip(" \t"))
+    begin = end - len(content[source.starts[last - 1] : end].lstrip(" \t"))
     return [
         Mark(first, start, source.starts[first] - 1, "", primary),
         Mark(last, begin, end, text, primary),
@@ -144,11 +142,11 @@ def _frame(
     rows: list[str] = []
     previous = 0
     for line in sorted({mark.line for mark in marks}):
-        if previous and line == previous + 2:
+        if previous and line > previous + 2:
+            rows.append(paint("...", _BLUE))
+        elif previous and line == previous + 2:
             shown, _ = _source_line(source, previous + 1, [], room, ellipsis)
             rows.append(paint(f"{previous + 1:>{gutter}} | ", _BLUE) + shown)
-        elif previous and line > previous + 2:
-            rows.append(paint("...", _BLUE))
         here = list(dict.fromkeys(mark for mark in marks if mark.line == line))
         shown, placed = _source_line(source, line, here, room, ellipsis)
         rows.append(paint(f"{line:>{gutter}} | ", _BLUE) + shown)
@@ -168,9 +166,9 @@ def _cost(char: str) -> int:
 
 def _advance(text: str, at: int, stop: int, room: int) -> tuple[int, int]:
     """Walk from `at` towards `stop` while characters fit; where it ended and the room left."""
-    step = 1 if stop > at else -1
+    step, next_to = (1, 0) if stop > at else (-1, -1)
     while at != stop:
-        cost = _cost(text[at if step > 0 else at - 1])
+        cost = _cost(text[at + next_to])
         if cost > room:
             break
         room -= cost

@@ -58,8 +58,7 @@ def heated(line: str, scale: float) -> Text:
     if "log10|g|" in line or "% zero" in line:
         text.stylize(DIM)
         return text
-    end = line.find("…")
-    for match in _NUMBER.finditer(line, 0, len(line) if end < 0 else end):
+    for match in _NUMBER.finditer(line.partition("…")[0]):
         if match[0].lstrip("-") in ("nan", "inf"):
             text.stylize(BAD, *match.span())
         elif scale:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..numerals import format_number, writable
-from .selection import MANY, Family, families, matching
+from .selection import Family, families, matching
 from .text import WORD, format_count, format_shape, printable
 from .values import shortest
 
@@ -69,7 +69,7 @@ def _lines(
         yield f"# {name}: {format_shape(array.shape)} {where}; {', '.join(numbers)}"
     told = report.snippet and not (all or show or asserts)
     large = [record for record in records if record.value.size > MOST_NUMBERS] if told else []
-    groups = families(records) if len(records) > MANY and not (all or show or asserts) else []
+    groups = families(records) if not (all or show or asserts) else []
     many = [group for group in groups if len(group.members) > 1]
     left = {record.name for record in [*large, *(r for group in many for r in group.members)]}
     records = [record for record in records if record.name not in left] if left else records
@@ -142,15 +142,14 @@ def describe(record: TensorRecord) -> str:
 
 def literal(array: np.ndarray, requires_grad: bool) -> str:
     """Program text that makes this tensor, as a leaf if it requires grad, else as a constant."""
-    further = [] if array.dtype in _PLAIN else [f"dtype=torch.{array.dtype.name}"]
+    known = array.dtype in _PLAIN if array.size else array.dtype == np.float64
+    further = [] if known else [f"dtype=torch.{array.dtype.name}"]
     if requires_grad:
         further.append("requires_grad=True")
     if array.size == 0:
-        if array.dtype.kind != "f" and not any("dtype" in part for part in further):
-            further.insert(0, f"dtype=torch.{array.dtype.name}")
         return f"zeros({', '.join([*map(str, array.shape), *further])})"
     text = repr(shortest(array))
-    if array.dtype not in _PLAIN:
+    if not known:
         return f"tensor({', '.join([text, *further])})"
     return text if requires_grad else f"const({text})"
 

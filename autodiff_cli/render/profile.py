@@ -51,7 +51,7 @@ class Columns:
     """The columns that fit into `width`; what is left is for expressions."""
 
     def __init__(self, width: int):
-        self.phase = 8 if width >= MIDDLE else 3
+        self.phases = PHASES if width >= MIDDLE else SHORT
         self.more = width >= WIDE
         self.size = width >= MIDDLE
         self.time = 10 if self.size else 8
@@ -63,11 +63,10 @@ class Columns:
         return [(row + clip("expression", self.text), DIM)]
 
     def line(self, line: ProfileLine, file: str) -> StyledLine:
-        phase = (PHASES if self.phase > 3 else SHORT)[line.backward]
         place = place_of(line.span, file)
         row = self._row(
             f"{line.share:.1%}", seconds_text(line.seconds), size_text(line.bytes),
-            str(line.calls), phase, place,
+            str(line.calls), self.phases[line.backward], place,
         )  # fmt: skip
         return [(row, ""), (clip(text_of(line.span), self.text), NAME)]
 
@@ -87,7 +86,7 @@ class Columns:
             row += f" {size:>10}"
         if self.more:
             row += f" {calls:>7}"
-        row += f"  {pad(phase, self.phase)}"
+        row += f"  {pad(phase, len(self.phases[True]))}"
         if self.more:
             row += f" {pad(clip(place, 7), 7)}"
         return f"{row} "

@@ -227,7 +227,7 @@ class Page:
         if len(group.members) > 1:
             return cell(f"{len(group.members)} tensors alike", DIM)
         numbers = self._array(array, gradient=gradient)
-        if rows > MANY and group.members[0].inside and array.size > self.look.max_elements:
+        if rows > MANY and group.members[0].inside and self.look.sums_up(array):
             del numbers[1:]
         return numbers
 
@@ -287,8 +287,9 @@ class Page:
             new = [word for word in LEGEND if word in found - self.explained]
             words = Text(" ").join(Text(word, LEGEND[word]) for word in new)
             if new:
-                fits = len(text) + 3 + len(words) <= self.look.width
-                text.append("   " if fits else "\n ").append_text(words)
+                beside = Text.assemble(text, "   ", words)
+                fits = len(beside) <= self.look.width
+                text = beside if fits else Text.assemble(text, "\n ", words)
             self.explained |= found | ({"nan", "inf"} if found & {"nan", "inf"} else set())
         return text
 

@@ -31,6 +31,10 @@ class Look(NamedTuple):
     width: int = 80
     unicode: bool = True
 
+    def sums_up(self, array: np.ndarray) -> bool:
+        """Whether an array is too large to be shown whole; a single number never is."""
+        return array.size > max(1, self.max_elements)
+
 
 # ------------------------------------------------------------------ for machines
 
@@ -67,7 +71,7 @@ def cell_lines(array: np.ndarray, look: Look, *, signs: bool = False) -> list[st
 
     `signs` adds the distribution of magnitudes, which is what matters of a gradient.
     """
-    if array.size > max(1, look.max_elements):
+    if look.sums_up(array):
         lines = [statistics(array, brief=signs), *corner(array, look)]
         spark = sparkline(array) if signs and look.unicode else ""
         return [*lines, spark] if spark else lines

@@ -59,7 +59,7 @@ def lines(found: Derived, *, color: bool = False, width: int | None = None) -> s
             shown += rows
         rows = put(f"{head} = ", d.text)
         if color:
-            rows[0] = rows[0].replace(head, f"{BOLD}{head}{RESET}", 1)
+            rows[0] = rows[0].replace(head, f"{BOLD}{head}{RESET}")
         if not d.verified:
             rows[-1] += f"   {dim}(not verified){end}"
         for at, (name, part, _) in enumerate(d.lets):

@@ -246,9 +246,9 @@ class _Sheet:
 
     def _aligned(self, entries: list[Entry]) -> list[Entry]:
         """Names as wide as those of all steps, signs as those of this one."""
-        signs = max((len(e.sign) for e in entries), default=1)
-        several = len(entries) > 1 or any(len(e.sign) > 1 for e in entries)
-        names = self.names if several and not self.narrow else 0
+        adding = any(e.sign == "+=" for e in entries)
+        names = self.names if (adding or len(entries) > 1) and not self.narrow else 0
+        signs = len("+=" if adding else "=")
         return [e._replace(name=pad(e.name, names), sign=e.sign.rjust(signs)) for e in entries]
 
     def _labels(self, entries: list[Entry], gap: int) -> list[int]:
@@ -308,13 +308,13 @@ class _Sheet:
         inner = (2 if total or head.strip() else len(head)) + (2 if self.narrow else 4)
         if value is None:
             return [row]
-        text = self._inline(value) if not (total and self._large(value)) else None
+        text = self._inline(value) if not (total and self.look.sums_up(value)) else None
         used = len(head) + width_of(name) + 3
         if text is not None and used + len(text) <= self.width:
             row += [(" = ", DIM), (text, "")]
             return self._noted(row, note, max(0, notes - len(text)) + 5, inner)
         notes_of = [format_shape(value.shape)]
-        if total and self._large(value):
+        if total and self.look.sums_up(value):
             notes_of.append(f"norm {format_number(norm(value), self.look.precision)}")
         notes_of += [note] if note else []
         rows: Block = [row]
@@ -327,15 +327,12 @@ class _Sheet:
 
     # -- values -------------------------------------------------------------------------------
 
-    def _large(self, value: np.ndarray) -> bool:
-        return value.size > max(1, self.look.max_elements)
-
     def _inline(self, value: np.ndarray | None) -> str | None:
         """A value on one line: all elements, or shape, norm and corners of a large one."""
         if value is None:
             return None
         look = self.look
-        if self._large(value):
+        if look.sums_up(value):
             if self.width < 72:
                 return None
             return f"{format_shape(value.shape)}  {_summary(value, look)}"
@@ -344,7 +341,7 @@ class _Sheet:
         return joined(cell_lines(value, look))
 
     def _below(self, value: np.ndarray, indent: int, *, signs: bool = False) -> Block:
-        if self._large(value) and not signs:
+        if self.look.sums_up(value) and not signs:
             shown = f"{format_shape(value.shape)}  {_summary(value, self.look)}"
             return [[(" " * indent, ""), (line, "")]
                     for line in textwrap.wrap(shown, max(12, self.width - indent))]  # fmt: skip

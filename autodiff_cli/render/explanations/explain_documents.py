@@ -82,7 +82,7 @@ def _inline(value: np.ndarray, look: Look) -> str:
 
 def shown_value(value: np.ndarray, look: Look) -> str:
     """A value on one line; shape and norm of a large one."""
-    if value.size > max(1, look.max_elements):
+    if look.sums_up(value):
         return f"{format_shape(value.shape)}, norm {format_number(norm(value), look.precision)}"
     return joined(cell_lines(value, look))
 

@@ -58,10 +58,11 @@ def changes(answer: Answer, source: Source) -> list[str]:
     """The repair as lines with their numbers: `4 - old`, `4 + new`."""
     if answer.fix is None:
         return []
-    diff = list(unified_diff(source.text.splitlines(), answer.fix.splitlines(), n=0, lineterm=""))
+    before, after = source.text.splitlines(), answer.fix.splitlines()
+    size = len(str(max(len(before), len(after))))
+    diff = list(unified_diff(before, after, n=0, lineterm=""))
     found: list[str] = []
     old = new = 0
-    size = len(str(max(source.text.count("\n"), answer.fix.count("\n")) + 1))
     for line in diff[2:]:
         if line.startswith("@@"):
             first, second = line.split()[1:3]

@@ -51,8 +51,9 @@ def _group(members: list[Vertex], inside: int) -> Vertex:
     assert first.span is not None
     functions = Counter(vertex.grad_fn or vertex.op for vertex in members).most_common()
     shown = [f"{count} x {name}" for name, count in functions[:3]]
-    if len(functions) > 3:
-        shown.append(f"{sum(count for _, count in functions[3:])} others")
+    others = sum(count for _, count in functions[3:])
+    if others:
+        shown.append(f"{others} others")
     return replace(
         last, id=first.id, name=None, span=first.span, value=None, grad=None,
         text=" ".join(printable(first.span.source.line(first.span.line)).split()),

@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from operator import add
 from typing import NamedTuple
 
 GAP, LAYER_GAP = 24.0, 34.0  # between boxes of a layer, between layers
@@ -116,7 +117,7 @@ class _Slots:
                 way.append(len(self.sizes) - 1)
             self.ways.append([*way, high])
         self.near = self._near(depths)
-        self.layers: list[list[int]] = [[] for _ in range(max(self.ranks, default=-1) + 1)]
+        self.layers: list[list[int]] = [[] for _ in range(max(self.ranks) + 1)]
         self.at = [0] * len(self.sizes)
         self.x = [0.0] * len(self.sizes)
         self._first_order()
@@ -136,7 +137,7 @@ class _Slots:
         for way in self.ways:
             for a, b in pairwise(way):
                 pull = ((depths[way[0]] + 0.5) / (depths[way[-1]] - 0.5)) ** 4
-                if a >= self.boxes and b >= self.boxes:
+                if min(a, b) >= self.boxes:
                     pull = 2.0  # what only passes is straight
                 above[a][b] = below[b][a] = pull
         return [list(d.items()) for d in below], [list(d.items()) for d in above]
@@ -235,16 +236,15 @@ class _Slots:
 
     def drawn(self) -> Layout:
         """Boxes and routes, from the corner 0, 0."""
-        left = min((self.x[s] - self.sizes[s].width / 2 for s in range(len(self.x))), default=0.0)
-        right = max((self.x[s] + self.sizes[s].width / 2 for s in range(len(self.x))), default=0.0)
+        left = min(x - size.width / 2 for x, size in zip(self.x, self.sizes, strict=True))
+        right = max(x + size.width / 2 for x, size in zip(self.x, self.sizes, strict=True))
         xs = [round(x - left, 1) for x in self.x]
         heights = [max(self.sizes[slot].height for slot in layer) for layer in self.layers]
         tops, y = [0.0] * len(heights), 0.0
         for rank in reversed(range(len(heights))):
             tops[rank] = y
             y += heights[rank] + self._room(rank)
-        bottoms = [round(sum(ends), 1) for ends in zip(tops, heights, strict=True)]
-        height = bottoms[0] if bottoms else 0.0
+        bottoms = [round(bottom, 1) for bottom in map(add, tops, heights)]
 
         def box(slot: int) -> Box:
             size, rank = self.sizes[slot], self.ranks[slot]
@@ -256,7 +256,7 @@ class _Slots:
         boxes = [box(slot) for slot in range(self.boxes)]
         lows, highs = self._ports(0, xs), self._ports(-1, xs)
         routes = []
-        for number, ((source, target), way) in enumerate(zip(self.edges, self.ways, strict=True)):
+        for number, ((source, _), way) in enumerate(zip(self.edges, self.ways, strict=True)):
             low, high = way[0], way[-1]
             start, end = round(lows[number], 1), round(highs[number], 1)
             points = [(start, boxes[low].y), (start, round(tops[self.ranks[low]], 1))]
@@ -269,15 +269,13 @@ class _Slots:
                        (end, boxes[high].y + boxes[high].height)]  # fmt: skip
             label = self.labels[number]
             routes.append(
-                Route(points if source < target else points[::-1],
+                Route(points if low == source else points[::-1],
                       None if label is None else box(label))
             )  # fmt: skip
-        return Layout(boxes, routes, Size(round(right - left, 1), height))
+        return Layout(boxes, routes, Size(round(right - left, 1), bottoms[0]))
 
     def _room(self, rank: int) -> float:
         """Between a layer and the one below it: more where edges go far to the side."""
-        if rank == 0:
-            return 0.0
         ends = ((slot, other) for slot in self.layers[rank] for other, _ in self.near[0][slot])
         far = max((abs(self.x[slot] - self.x[other]) for slot, other in ends), default=0.0)
         return LAYER_GAP + min(far / 8, 60.0)
@@ -314,7 +312,7 @@ def _settled(wishes: list[float], weights: list[float], gaps: list[float]) -> li
     squares: neighbours that would be too near form groups that move as one."""
     starts = list(accumulate(gaps, initial=0.0))
     groups: list[tuple[float, float, int]] = []  # place, weight, number of members
-    for wish, weight, start in zip(wishes, weights, starts, strict=False):
+    for wish, weight, start in zip(wishes, weights, starts, strict=True):
         place, count = wish - start, 1
         while groups and groups[-1][0] > place:
             other, heavy, more = groups.pop()
@@ -322,7 +320,7 @@ def _settled(wishes: list[float], weights: list[float], gaps: list[float]) -> li
             weight, count = weight + heavy, count + more
         groups.append((place, weight, count))
     places = [place for place, _, count in groups for _ in range(count)]
-    return [place + start for place, start in zip(places, starts, strict=False)]
+    return list(map(add, places, starts))
 
 
 def _ranks(count: int, edges: Sequence[tuple[int, int]]) -> tuple[list[int], list[int]]:
@@ -344,7 +342,7 @@ def _ranks(count: int, edges: Sequence[tuple[int, int]]) -> tuple[list[int], lis
         return ranks
 
     depths = upwards([0] * count)
-    latest = [max(depths, default=0)] * count
+    latest = [max(depths)] * count
     for box in reversed(range(count)):
         latest[box] = min((latest[high] - 1 for high in above[box]), default=latest[box])
     ranks = upwards(latest)

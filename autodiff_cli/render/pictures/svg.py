@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from html import escape
 from itertools import pairwise
+from math import copysign
 
 from ...defaults import PRECISION
 from ..graphs.drawing import Drawing, Vertex
@@ -204,8 +205,9 @@ def _line(route: Route, lying: bool) -> str:
             if steps[-1][0] == "L":
                 steps.pop()  # the same line goes on
             steps.append(f"L{_at(q)}")
-    along = 1 if (points[-1] > points[0] if lying else y > points[0][1]) else -1
-    dx, dy = (7 * along, 0) if lying else (0, 7 * along)
+    axis = 0 if lying else 1
+    along = copysign(7, points[-1][axis] - points[0][axis])
+    dx, dy = (along, 0) if lying else (0, along)
     head = [(x - dx - dy / 2, y - dy - dx / 2), (x, y), (x - dx + dy / 2, y - dy + dx / 2)]
     return (
         f'<path class="line" d="{"".join(steps)}"/>'

@@ -99,7 +99,7 @@ def picture(array: np.ndarray, precision: int, rows: int = ROWS, columns: int = 
     note = words
     if cells.shape != grid.shape:
         note += f", means of {-(-grid.shape[0] // height)}×{-(-grid.shape[1] // width)}"
-    pixels = max(4, min(22, 440 // width, 320 // height))
+    pixels = min(22, 440 // width, 320 // height)
     return (
         f'<figure><svg class="heat" role="img" aria-label="{note}" viewBox="0 0 {width} {height}" '
         f'width="{pixels * width}" height="{pixels * height}" preserveAspectRatio="none" '

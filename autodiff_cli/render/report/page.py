@@ -337,8 +337,9 @@ class Article:
                 f"{_code(f'g({c.to}) {sign} {c.formula.text}')}<b>=</b>",
                 self._value(c.value), "; ".join(notes(c)), "gives",
             ))  # fmt: skip
-            if given.before is not None and given.together is not None:
-                shown = [self._value(array) for array in (given.before, c.value, given.together)]
+            if given.sums is not None:
+                before, together = given.sums
+                shown = [self._value(array) for array in (before, c.value, together)]
                 parts.append(_line(
                     f"so far {_code(f'g({c.to})')} =",
                     '<div class="sum">{}<b>+</b>{}<b>=</b>{}</div>'.format(*shown), "", "adds",

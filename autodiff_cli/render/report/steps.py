@@ -18,11 +18,11 @@ SMALL = 6  # nodes of a graph that has numbers in it
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A contribution; where it is not the first one, what came before it and both together."""
+    """A contribution; where it is not the first one, what came before it and both together as
+    `sums`."""
 
     contribution: Contribution
-    before: np.ndarray | None = None
-    together: np.ndarray | None = None
+    sums: tuple[np.ndarray, np.ndarray] | None = None
 
 
 @dataclass(slots=True)
@@ -120,4 +120,4 @@ def _given(c: Contribution, sums: dict[tuple[int, str], np.ndarray]) -> Given:
     before = sums.get((c.made, c.to))
     with np.errstate(invalid="ignore", over="ignore"):  # inf - inf
         together = sums[c.made, c.to] = c.value if before is None else before + c.value
-    return Given(c) if before is None else Given(c, before, together)
+    return Given(c) if before is None else Given(c, (before, together))
