@@ -246,7 +246,9 @@ def test_markdown_of_the_demo(cli):
 
 
 def test_markdown_tables_survive_any_name(cli):
-    out = cli("explain", "-e", "d = {'a|b': 2}\nx = 3\nloss = x*d['a|b']*x", "--markdown").out
+    text = "d = {'a|b': 2}\nx = 3\nloss = where((x > 1) | (x < 0), x*d['a|b'], x)"
+    out = cli("explain", "-e", text, "--markdown").out
+    assert r"(x > 1) \| (x < 0)" in out
     rows = [line for line in out.splitlines() if line.startswith("| ")]
     assert rows and all(len(re.findall(r"(?<!\\)\|", row)) == 4 for row in rows)
 

@@ -217,24 +217,17 @@ def _vertex(
     word = outline.guilty.get(node)
     total = _tensors(totals.get(node))
     _, name = outline.visible(outline.out) if node is outline.root else (None, None)
+    name = name or outline.names.get(node) or (source_text(node) if leaf else "") or None
     scalar_root = node is outline.root and node.numel == 1
     dtype = node.dtype if node.outputs is None else node.outputs[0][1]
     return Vertex(
-        ids[node], kind, name or outline.names.get(node) or _own_name(node),
-        "" if leaf else source_text(node) or node.op.name, node.op.name,
+        ids[node], kind, name, "" if leaf else source_text(node) or node.op.name, node.op.name,
         grad_fn_name(node) if kind == "result" else None, tuple(map(int, shape_of(node))),
         np.dtype(dtype).name, node.span, constants, omitted,
         f"{word} starts here" if word else "",
         value_of(node) if (wanted.values or scalar_root) and node.outputs is None else None,
         value_of(total[0]) if len(total) == 1 else None,
     ), edges  # fmt: skip
-
-
-def _own_name(node: Node) -> str | None:
-    """The name of a leaf that no top-level name shows any more."""
-    if node.op.key != "leaf":
-        return None
-    return getattr(node.args[0], "name", "") or source_text(node) or None
 
 
 def _tensors(total: Any) -> list[Node]:

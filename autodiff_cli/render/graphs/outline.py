@@ -105,7 +105,7 @@ class Outline:
         """Source text of a node, with its name."""
         text = source_text(node)
         if node.op.key == "leaf":
-            return name or getattr(node.args[0], "name", "") or clip_inside(text, LONGEST) or "leaf"
+            return name or clip_inside(text, LONGEST) or "leaf"
         parts = self.made.get(node.span, {})
         if text and name is None and len(parts) > 2 and parts[None] is not node:
             text = f"{node.op.name.rpartition('.')[2]} in {text}"
