@@ -52,10 +52,15 @@ def meanings(line: Text) -> set[str]:
     return bad | SIGNS if numbers - bad else bad
 
 
+def is_summary(line: str) -> bool:
+    """Whether a line says what many numbers are like."""
+    return "log10|g|" in line or "% zero" in line
+
+
 def heated(line: str, scale: float) -> Text:
     """A line of numbers on backgrounds that show sign and size; NaN and infinity on yellow."""
     text = Text(line)
-    if "log10|g|" in line or "% zero" in line:
+    if is_summary(line):
         text.stylize(DIM)
         return text
     for match in _NUMBER.finditer(line.partition("…")[0]):

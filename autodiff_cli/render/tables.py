@@ -15,7 +15,7 @@ from rich.text import Text
 
 from .graphs.outline import Outline
 from .graphs.tree import Bounds, Row, Tree, everything, laid_out
-from .heat import LEGEND, heated, meanings, scale_of
+from .heat import LEGEND, heated, is_summary, meanings, scale_of
 from .selection import MANY, MOST_ROWS, Family, families, important, matching, missing, no_gradients
 from .text import WHOLE, ascii_text, broken, format_count, format_number, format_shape, printable
 from .text import text_width as width_of
@@ -330,10 +330,12 @@ class Page:
         for line in row[body]:
             if width_of(line.plain) <= width:
                 fitted.append(line)
+                continue
+            pieces = _pieces(line.plain, width, cut, columns)
+            if is_summary(line.plain):
+                fitted += [Text(piece, DIM) for piece in pieces]
             else:
-                fitted += [
-                    heated(piece, scale) for piece in _pieces(line.plain, width, cut, columns)
-                ]
+                fitted += [heated(piece, scale) for piece in pieces]
         return [*row[:body], fitted, *row[body + 1 :]]
 
 
