@@ -144,6 +144,25 @@ def test_from_how_many_nodes_on_lines_are_drawn(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(collapsing, "MOST", most)
         shown = collapsed(found)
         assert (shown is found) == (most == len(found.vertices))
+    assert {edge.count for edge in shown.edges} == {1, 2, 3}
+    labels = {"".join(label.itertext()) for label in parts(graph_svg(shown), "label")}
+    assert {"2x", "3x"} <= labels
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("sin(cos(exp(x)))", "1 x ExpBackward0, 1 x CosBackward0, 1 x SinBackward0"),
+        ("sin(cos(sin(exp(tanh(x)))))",
+         "2 x SinBackward0, 1 x TanhBackward0, 1 x ExpBackward0, 1 others"),
+    ],
+)  # fmt: skip
+def test_functions_of_a_line_are_counted(
+    line: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collapsing, "MOST", 0)
+    found = collapsed(drawn(f"x = 0.5\ny = {line}\nloss = y * 2\n"))
+    assert f"{said}, each from the last" in [vertex.grad_fn for vertex in found.vertices]
 
 
 def test_a_leaf_that_is_used_everywhere_takes_little_room() -> None:

@@ -9,8 +9,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from autodiff_cli.render.files import CannotWrite
 from autodiff_cli.render.pictures import plots
-from autodiff_cli.render.pictures.plots import chosen, curve_lines, observed
+from autodiff_cli.render.pictures.plots import chosen, curve_lines, figure, observed
 from autodiff_cli.session import Options
 from autodiff_cli.source import Source
 
@@ -36,6 +37,22 @@ def test_losses_are_what_backward_was_called_on() -> None:
     assert losses == [64.0, 16.0, 4.0, 1.0, 0.25, 0.0625]
     assert list(chosen(report, (), losses)) == ["w", "w.grad"]
     np.testing.assert_array_equal(chosen(report, ("w.grad",), [])["w.grad"], [0.5, 0.0])
+
+
+def test_curves_end_somewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plots, "_POINTS", 4)
+    assert observed(Source(STEPS, "steps.py"), Options())[1] == [64.0, 16.0, 4.0, 1.0]
+
+
+def test_what_is_drawn() -> None:
+    """No single numbers beside tensors; no tensor is needed where losses make a curve."""
+    report, _ = observed(Source("a = const([1, 2]); n = 3", "a.expr"), Options())
+    assert list(chosen(report, (), [])) == ["a"]
+    nothing, _ = observed(Source("x = 'two'", "x.expr"), Options())
+    assert chosen(nothing, (), [2.0, 1.0]) == {}
+    for losses in ([], [2.0]):
+        with pytest.raises(CannotWrite, match="nothing to draw"):
+            chosen(nothing, (), losses)
 
 
 def test_curves() -> None:
@@ -94,6 +111,13 @@ def test_into_files(cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     texts = [t.strip() for t in ElementTree.parse(tmp_path / "many.svg").getroot().itertext()]
     assert "many.expr: loss (14 more: --show)" in texts and "a3  ()" not in texts
     assert texts.index("a2  ()") < texts.index("a2.grad  ()")
+    # A curve of two steps, named as the result is, and as many images as there may be.
+    named = STEPS.replace("loss", "cost").replace("range(6)", "range(2)")
+    report, losses = observed(Source(named, "two.py"), Options())
+    monkeypatch.setattr(plots, "MOST", 2)
+    drawn = figure(report, chosen(report, (), losses), losses, "svg")
+    texts = [t.strip() for t in ElementTree.fromstring(drawn).itertext()]
+    assert "two.py: cost" in texts and texts.count("cost") == 1 and "backward pass" in texts
     assert cli("demo.expr", "demo.expr", "--plot", "-o", "two.png").code == 2
     assert cli("demo.expr", "--plot", "-o", "demo.npz").code == 2
     for words in (["-o", "none.png"], []):

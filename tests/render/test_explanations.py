@@ -29,7 +29,7 @@ def chain(count: int) -> str:
 
 
 TWICE = "x = [0.5, 2]\nw = [1.25, 3]\nfor i in range(2):\n    x = tanh(x * w)\n" + (
-    "y0 = sum(x * w)\n" + "".join(f"y{at + 1} = sin(y{at})\n" for at in range(20)) + "loss = y20"
+    f"y = sum({'sin(' * 40}x{')' * 40})\nloss = y * 2"
 )
 PROGRAMS = {
     "twice": TWICE,

@@ -16,7 +16,8 @@ from tests.said import compare
 SOURCE = Source("y = a_long_name_of_a_value * a_long_name_of_a_value\nloss = sum(y)\n", "p.expr")
 SPANS = [Span(SOURCE, 4, 51), Span(SOURCE, 59, 65), None, Span(Source("x", "other file"), 0, 1)]
 FIGURES = [0, 1, 7, 99, 100, 994, 995, 996, 999, 1000, 1004, 9994, 9995, 9996, 99_949, 99_950]
-FIGURES += [f * 10**e for f in (9994, 9996, 99_949, 99_951, 999_499, 999_501) for e in (0, 3, 6, 9)]
+LIMITS = (9994, 9996, 99_949, 99_951, 999_499, 999_500, 999_501)
+FIGURES += [f * 10**e for f in LIMITS for e in (0, 3, 6, 9)]
 
 
 def group(at: int) -> GroupPlan:
@@ -59,6 +60,7 @@ def test_plans(request: pytest.FixtureRequest) -> None:
     ways = [(plan, width, more) for plan in [*PLANS, None] for width in (39, 40, 75, 76)
             for more in (False, True)]  # fmt: skip
     ways += [(PLANS[5], width, False) for width in range(20, 112)]
+    ways += [(PlanData("plan", (kernel(6),), 2, 1, 1, 1, 1, 1e-3), 111, False)]  # BLAS alone
     shown = [f"{plan_lines(plan, width, more, more)}" for plan, width, more in ways]
     compare(request, ["\n".join(shown[at::30]) for at in range(30)], 2)
 
@@ -85,3 +87,4 @@ def test_figures(request: pytest.FixtureRequest) -> None:
         ["\n".join([*said, count_text(10**40), *(place_of(s, "p.expr") for s in SPANS)])],
     )
     assert seconds_text(inf) == "inf s"
+    assert [seconds_text(n) for n in (0.9994, 0.9995)] == ["999 ms", "1.00 s"]

@@ -62,7 +62,7 @@ from tests.said import compare
 def test_widths() -> None:
     assert text_width("abc") == 3
     assert text_width("日本") == 4
-    assert text_width("e\u0301") == 1
+    assert text_width("e\u0301") == text_width("e\u0300") == 1
     assert pad("日", 4) == "日  "
     assert pad("7", 3, ">") == "  7"
     assert clip("日本語", 5) == "日本…"
@@ -201,6 +201,7 @@ TABLES = [
     ["  in  front", "  of  it  "], [f"{i:<8}{'x' * i}" + " " * 9 + f"{i}" for i in range(5)],
 ]  # fmt: skip
 SHIFTED = [f"{'shapes:':<{at}}X  2 and so on\n{'':<{at}}b" for at in (7, 8, 9, 15)]
+SHIFTED += ["of:    X  2 and so on\n       b", "of a longer line\n         b"]
 
 
 def test_texts_at_every_width(request: pytest.FixtureRequest) -> None:
@@ -281,6 +282,7 @@ def test_lines_of_checks(request: pytest.FixtureRequest) -> None:
         (np.ones(16), [f"x [{', '.join('1' * 16)}]"]),
         (np.ones(17), ["x norm 4.123 min 1 max 1"]),
         (np.ones((2, 2, 1)), ["x norm 2 min 1 max 1"]),
+        (np.ones((6, 9)), ["x norm 7.348 min 1 max 1"]),  # more than can be read at once
     ],
 )
 def test_arrays_in_pictures(array: np.ndarray, lines: list[str]) -> None:

@@ -22,6 +22,11 @@ import autodiff_cli as ad
 import autodiff_cli.render.report as package
 from autodiff_cli.cli.main import main
 from autodiff_cli.cli.streams import Environment
+from autodiff_cli.errors import Diagnostic
+from autodiff_cli.render.report import gather
+from autodiff_cli.render.report import page as pages
+from autodiff_cli.session import Options
+from autodiff_cli.source import Source, Span
 
 from .parsed import Element, parsed
 
@@ -225,6 +230,37 @@ def test_formulas_come_with_what_their_names_mean() -> None:
     assert cell.one("details").one("summary").text == "as a formula"
 
 
+def test_long_formulas_are_folded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From one character more on than may be shown at once."""
+    whole = parsed(report(DEMO)).one("section", _class="gradients").all("td")
+    size = len("= <code>2 * A + B</code>")
+    assert "= 2 * A + B" in [cell.text for cell in whole]
+    for most in (size, size - 1):
+        monkeypatch.setattr(pages, "LONG", most)
+        folded = parsed(report(DEMO)).one("section", _class="gradients").all("details")
+        assert len(folded) == (most < size)
+
+
+def test_large_jacobians_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of `h` has six entries."""
+    for most in (6, 5):
+        monkeypatch.setattr(gather, "MOST_ENTRIES", most)
+        program = "x = [1, 2, 3]\nh = const([[1, 2, 1], [0, 1, 4]]) @ x\nloss = sum(h)\n"
+        page = parsed(report(program))
+        assert len(page.all("section", _class="jacobian")) == (most == 6)
+
+
+def test_how_often_a_statement_ran() -> None:
+    """A loop that is walked twice, in a program that is told by its statements."""
+    text = "x = 0.5\nw = 1.5\nfor i in range(2):\n    x = tanh(x * w)\n"
+    page = parsed(report(f"{text}y = {'sin(' * 40}x{')' * 40}\nloss = y * 2\n"))
+    assert ", 2 times; the last" in page.one("section", id="f1").text
+    last = max(int(step.attributes["id"][1:]) for step in page.all("section", _class="backward"))
+    assert page.one("section", id="b1").one("p", _class="rule").text.startswith("2 times: ")
+    assert "2 times" not in page.one("section", id=f"b{last}").text
+    assert "2 times" in page.one("section", _class="graph").text.replace("\xa0", " ")
+
+
 def test_of_several_backward_passes_the_last_is_shown() -> None:
     program = "x = [1.0, 2.0]\ny = sum(x * x)\ny.backward()\nz = sum(x ** 3)\nz.backward()\n"
     facts = parsed(report(program)).one("p", _class="facts")
@@ -277,6 +313,19 @@ def test_marks_of_the_program_are_one_inside_of_the_other() -> None:
     assert code.one("mark", **{"data-at": "n2"}).text == "x * x"
     names = [s.attributes["title"] for s in code.all("span", _class="name") if s.text == "x"]
     assert len(names) == 5 and all(t.startswith("x () float64: 3\ngradient: ") for t in names)
+
+
+def test_of_marks_that_cross_the_first_is_kept() -> None:
+    """One may begin where another ends, or be inside of it; what is empty marks nothing."""
+    a, b, c, d = (0, 4, "a"), (4, 9, "b"), (5, 9, "c"), (8, 12, "d")
+    assert pages._nested([d, c, b, a]) == [a, b, c]
+    source = Source("x = 2; loss = x", "p.expr")
+    found = gather.gathered(source, Options())
+    bare = pages.article(found, 1, 4)
+    found.said.append(Diagnostic("E101", "nothing here", Span(source, 4, 4)))
+    assert pages.article(found, 1, 4).count("<mark") == bare.count("<mark")
+    found.said.append(Diagnostic("E101", "a digit", Span(source, 4, 5)))
+    assert pages.article(found, 1, 4).count("<mark") == bare.count("<mark") + 1
 
 
 def test_large_tensors_are_pictures_of_bounded_size() -> None:
@@ -359,6 +408,7 @@ def test_several_programs_and_a_file_that_is_not_there(tmp_path: Path) -> None:
     assert [a.text for a in page.one("nav").all("a")] == names
     assert [a.attributes["href"] for a in page.one("nav").all("a")] == ["#1", "#2", "#3"]
     assert page.one("h1").text == "3 programs"
+    assert parsed(pages.page(names[:2], ["", ""])).one("h1").text == "2 programs"
     assert page.one("section", id="b2") and page.one("section", id="3-b2")
     ids = [e.attributes["id"] for e in page.all() if "id" in e.attributes]
     assert len(ids) == len(set(ids))
