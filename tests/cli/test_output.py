@@ -301,6 +301,10 @@ def test_array_files(cli, tmp_path: Path):
     with np.load(tmp_path / "out.npz") as data:
         assert sorted(data) == ["A", "A.grad", "B", "B.grad", "loss"]
         assert data["A.grad"].tolist() == [[7, 10], [13, 16]]
+    for part, names in (("values", ["A", "B", "loss"]), ("gradients", ["A.grad", "B.grad"])):
+        assert cli("demo.expr", "-o", "part.npz", "--only", part).code == 0
+        with np.load(tmp_path / "part.npz") as data:
+            assert sorted(data) == names
     assert cli("demo.expr", "-o", "g.npy", "--show", "A.grad").code == 0
     assert np.load(tmp_path / "g.npy").tolist() == [[7, 10], [13, 16]]
     assert cli("demo.expr", "-o", "g.csv", "--show", "A.grad").code == 0

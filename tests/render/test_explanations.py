@@ -41,7 +41,8 @@ LOOKS = [Look(), Look(max_elements=3), Look(max_elements=0, precision=3)]
 
 
 def explained(text: str) -> Explanation:
-    found = explain_source(Source(text, "p.expr"), Options(), Request())
+    name = "p.py" if text.startswith("import") else "p.expr"
+    found = explain_source(Source(text, name), Options(), Request())
     assert found.error is None, found.error
     return found
 
@@ -79,6 +80,12 @@ def test_how_many_parts_are_all_shown() -> None:
 def test_which_of_two_backward_passes() -> None:
     text = "x = [1.0, 2.0]\nsum(x * x).backward()\nsum(x ** 3).backward()\n"
     assert "backward 2 of 2" in plain(explained(text), Style(Look()))
+
+
+def test_what_the_gradient_of_two_seeds_is_of() -> None:
+    text = "import torch\nx = torch.tensor([1.0, 2.0], requires_grad=True)\n"
+    text += "a = (x * x).sum()\nb = x.sum()\ntorch.autograd.backward([a, b])\n"
+    assert "g(v) means d (a + b) / d v" in plain(explained(text), Style(Look()))
 
 
 def test_what_is_too_large_to_be_shown() -> None:

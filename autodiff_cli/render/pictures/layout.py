@@ -260,8 +260,9 @@ class _Slots:
             low, high = way[0], way[-1]
             start, end = round(lows[number], 1), round(highs[number], 1)
             points = [(start, boxes[low].y), (start, round(tops[self.ranks[low]], 1))]
+            x = start
             for slot in way[1:-1]:
-                rank, x = self.ranks[slot], points[-1][0]
+                rank = self.ranks[slot]
                 if slot == way[1] or abs(xs[slot] - x) >= 2:  # else as good as straight
                     x = xs[slot]
                 points += [(x, bottoms[rank]), (x, round(tops[rank], 1))]

@@ -205,8 +205,7 @@ def _line(route: Route, lying: bool) -> str:
             if steps[-1][0] == "L":
                 steps.pop()  # the same line goes on
             steps.append(f"L{_at(q)}")
-    axis = 0 if lying else 1
-    along = copysign(7, points[-1][axis] - points[0][axis])
+    along = copysign(7, x - points[0][0] if lying else y - points[0][1])
     dx, dy = (along, 0) if lying else (0, along)
     head = [(x - dx - dy / 2, y - dy - dx / 2), (x, y), (x - dx + dy / 2, y - dy + dx / 2)]
     return (
