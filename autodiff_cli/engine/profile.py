@@ -246,7 +246,7 @@ class TimedTiled(DescribedTiled):
         parts: dict[Line, list[Any]] = {}
         for member in self.members:
             part = parts.setdefault(line(member.span, member.seq), [0.0, 0, 0])
-            part[0] += member.cost / whole if whole else 1 / len(self.members)
+            part[0] += member.cost / whole
             part[2] += 1
         for span, seq, size in self.made:
             parts[line(span, seq)][1] += size

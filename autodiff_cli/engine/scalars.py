@@ -47,7 +47,7 @@ def run_scalars(
         with np.errstate(all="ignore"):
             for node in order:
                 inputs = node.inputs
-                if inputs is node.args and node.body is None:
+                if inputs is node.args:
                     kernel = node.op.kernel
                     function = binary(kernel)
                     if function is not None:
@@ -64,7 +64,7 @@ def run_scalars(
                     else:
                         _by_kernel(node, inputs, compute)
                 else:
-                    _by_kernel(node, inputs if node.body is None else (node.body,), compute)
+                    _by_kernel(node, inputs, compute)
     finally:
         for node in order:
             if node.value is not None:
