@@ -15,7 +15,6 @@ from ..graph.dtypes import BOOL, SCALAR_TYPES
 from ..graph.node import Node
 from ..graph.op import CAST, LEAF, OUTPUT, results_of
 from . import data_mutation
-from .cuts import is_short
 
 
 def freed(node: Node) -> AutodiffError:
@@ -84,6 +83,8 @@ def _detached(node: Node, read: Node) -> AutodiffError:
 def changed_since(node: Node, read: Node, overwritten: Any) -> AutodiffError:
     """E407 for a value that `node` saved and that was overwritten: where, by what, and the index of
     the change."""
+    from .cuts import is_short
+
     at, _, version, _ = overwritten
     read = (read.marks and read.marks.made_of) or read
     where = labelled(at, "changed in place here") + labelled(node.span, "saved here")
