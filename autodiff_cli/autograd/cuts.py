@@ -82,8 +82,7 @@ def _is_gradient(node: Node) -> bool:
     return not any(word in text for word in ("no_grad", "inference_mode", "grad_enabled"))
 
 
-def is_short(text: str) -> bool:
-    """Whether a text may stand in a sentence."""
+def _is_short(text: str) -> bool:
     return len(text) <= LONGEST and "\n" not in text
 
 
@@ -91,7 +90,7 @@ def _cut_help(node: Node) -> str:
     text = node.span.text if node.span is not None else ""
     if node.op.key in DETACHES:
         end = DETACHES[node.op.key]
-        if text.endswith(end) and is_short(text):
+        if text.endswith(end) and _is_short(text):
             return f"write `{text.removesuffix(end)}` for `{text}`"
         way = _way_out(node)
         return f"leave `{way}` out" if way else "call `requires_grad_()` on what it gives"
@@ -99,7 +98,7 @@ def _cut_help(node: Node) -> str:
         return "use operations that give floats on the way to the loss"
     if _is_gradient(node):
         return "pass `create_graph=True` to the grad() or backward() that computed it"
-    shown = f"`{text}`" if is_short(text) else "it"
+    shown = f"`{text}`" if _is_short(text) else "it"
     return f"compute {shown} outside of the `with torch.no_grad():` block"
 
 
@@ -115,7 +114,7 @@ def _source_words(node: Node) -> str:
 
 def _source_help(node: Node, native: bool) -> str:
     text = node.span.text if node.span is not None else ""
-    if not is_short(text) or not text.endswith(")"):
+    if not _is_short(text) or not text.endswith(")"):
         return ""
     name = node.span.assigned if node.span is not None else ""
     lead = f"{name} = " if name else ""

@@ -83,8 +83,6 @@ def _detached(node: Node, read: Node) -> AutodiffError:
 def changed_since(node: Node, read: Node, overwritten: Any) -> AutodiffError:
     """E407 for a value that `node` saved and that was overwritten: where, by what, and the index of
     the change."""
-    from .cuts import is_short
-
     at, _, version, _ = overwritten
     read = (read.marks and read.marks.made_of) or read
     where = labelled(at, "changed in place here") + labelled(node.span, "saved here")
@@ -95,7 +93,7 @@ def changed_since(node: Node, read: Node, overwritten: Any) -> AutodiffError:
         pass  # a copy of what is made in place changes nothing
     elif at is not None and at == node.span:  # within one call of the library
         help = "leave `inplace=True` out: a layer changes there what another has saved"
-    elif text and is_short(text):
+    elif text and len(text) < 50 and "\n" not in text:
         plain = text if re.fullmatch(r"[\w.]+(\(.*\))?", text) else f"({text})"
         help = f"change a copy: write `{plain}.clone()` for `{text}`"
     said = shown(read)
