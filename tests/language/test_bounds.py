@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from autodiff_cli.graph.registry import OPS, register
+from autodiff_cli.language.errors.array_diff import most_different
 from autodiff_cli.language.nn import prelude
 from autodiff_cli.language.python import saving, text_modules
 from autodiff_cli.language.runtime import assignment
@@ -66,6 +67,7 @@ REFUSED = {
     "[1] * 10**30": "E504",
     "[1] * (2**63 - 1)": "E505",
     "math.perm(5001, 2)": "E505",
+    "json.dumps([1], indent=101)": "E203",
     "print([10**5000])": "E504",
     "f'{10**5000}'": "E504",
     "json.dumps(10**5000)": "E504",
@@ -170,6 +172,12 @@ def test_what_is_at_a_limit_is_fine(
         error = run(Source(f"import re, torch\nx = {line}\n", "much.py")).error
         assert (error and error.code) == code, line
     monkeypatch.undo()
+
+
+def test_equal_infinities_do_not_differ() -> None:
+    x, y = np.array([np.inf, 1.0, 2.0]), np.array([np.inf, 1.5, 4.0])
+    words = most_different(x, y, np.array([True, False, False]), "{} and {}")
+    assert words == "2 of 3 elements differ, most at [2]: 2.0 and 4.0"
 
 
 def test_an_op_is_declared_once() -> None:

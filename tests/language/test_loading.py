@@ -518,6 +518,20 @@ def test_arrays_have_64_dims_at_most(folder: Path) -> None:
     assert failure(lambda: load("65.npy")).code == "E702"
 
 
+def test_the_longest_header(folder: Path) -> None:
+    text = described("(1,)").strip()
+    for size in (10_000, 10_001):
+        (folder / f"{size}.npy").write_bytes(header(text.ljust(size - 1) + "\n", bytes(8)))
+    assert load("10000.npy").shape == (1,)
+    assert failure(lambda: load("10001.npy")).code == "E702"
+
+
+def test_how_many_bytes_a_shape_can_have(folder: Path) -> None:
+    for length, words in ((2**62 - 1, "is cut off"), (2**62, "claims the impossible shape")):
+        (folder / "x.npy").write_bytes(header(described(f"({length},)", "'|i1'"), bytes(8)))
+        assert words in failure(lambda: load("x.npy")).message
+
+
 def test_endless_rows_are_refused(folder: Path) -> None:
     with (folder / "x.csv").open("wb") as file:
         file.write(b"1" * (33 << 20))

@@ -232,7 +232,7 @@ class Lexer:
     def line_end(self) -> bool:
         """End the statement, unless a bracket is open. False when that is in an f-string."""
         if self.brackets:
-            if not self.fstrings or len(self.fstrings[-1].quote) > 1:
+            if not self.fstrings or len(self.fstrings[-1].quote) == 3:
                 return True
             self.at -= 1
             self.field_unclosed()

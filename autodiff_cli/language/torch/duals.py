@@ -75,7 +75,7 @@ class Moving:
     def __init__(self, node: Node, tangent: Tensor | None):
         self.node, self.owner, self.tangent = node, node.handle, tangent
         self.change = None if tangent is None else tangent.node
-        self.version = 0 if tangent is None else tangent.version
+        self.version = None if tangent is None else tangent.version
 
 
 def give(node: Node, tangent: Tensor | None) -> None:

@@ -308,7 +308,6 @@ _CACHED: dict[str, Getter] = {
 
 _BOUND_METHOD: dict[str, Getter] = {
     **_facts("__self__ __func__"),
-    "__name__": lambda v: getattr(v.__func__, "name", "method"),
     "__qualname__": lambda v: qualified(v.__func__),
     "__doc__": lambda v: function_fact(v.__func__, "__doc__"),
 }
