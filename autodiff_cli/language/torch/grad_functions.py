@@ -23,9 +23,9 @@ from .saved_values import raw_saved, saved
 
 def attribute(function: GradFn, name: str) -> Any:
     """`y.grad_fn.name`; that of a custom Function has the fields of its `ctx` too."""
-    getter = _ATTRIBUTES.get(name)
-    if getter is not None:
-        return getter(function)
+    known = _OF_LEAVES if function.is_leaf else _ATTRIBUTES
+    if name in known:
+        return known[name](function)
     if name.startswith("_raw_saved_"):
         return raw_saved(function, name.removeprefix("_raw_saved_"))
     if name.startswith("_saved_"):
@@ -34,7 +34,7 @@ def attribute(function: GradFn, name: str) -> Any:
         return special_name(function, name)
     if function.node.op.key == "custom_function":
         return function.node.args[2].context.get_attribute(name)
-    raise fault("E207 function-no-attribute", ", ".join(_ATTRIBUTES), function=function, name=name)
+    raise fault("E207 function-no-attribute", ", ".join(known), function=function, name=name)
 
 
 class FunctionType:
@@ -54,7 +54,7 @@ function_type = lru_cache(1 << 12)(FunctionType)
 
 def _variable(function: GradFn) -> Any:
     handle = function.node.handle
-    return handle() if function.is_leaf and handle is not None else None
+    return None if handle is None else handle()
 
 
 def _nodes(name: str, values: Any, count: int) -> list[Node | None]:
@@ -140,8 +140,8 @@ def _register_prehook(function: GradFn) -> Builtin:
 _ATTRIBUTES: dict[str, Callable[[GradFn], Any]] = {
     "name": lambda v: Builtin("name", lambda: v.name),
     "next_functions": lambda v: v.next_functions,
-    "variable": _variable,
     "metadata": lambda v: attached(v.node).metadata,
     "register_hook": _register_hook,
     "register_prehook": _register_prehook,
 }
+_OF_LEAVES = {**_ATTRIBUTES, "variable": _variable}
