@@ -214,6 +214,22 @@ def test_diff_of_defines_and_saved_results(call: Run, folder: Path) -> None:
         assert said.startswith(f"error[E701]: cannot read `{name}`: is a directory\n")
 
 
+def test_diff_of_many_values(call: Run, folder: Path) -> None:
+    """Fifty beside the first, twenty names of one side: of more how many there are."""
+    for count in (51, 52):
+        for name, more in (("a", 0), ("b", 1)):
+            text = "".join(f"v{i} = {i + more}\n" for i in range(count))
+            (folder / f"{name}.expr").write_text(text)
+        said = call("diff", "a.expr", "b.expr").stdout
+        assert said.count("relative error up to") == 50
+        assert ("  ... and 1 more\n" in said) is (count == 52)
+    for count, more in ((20, ""), (21, " and 1 more"), (23, " and 3 more")):
+        (folder / "a.expr").write_text("x = 1\n")
+        (folder / "b.expr").write_text("x = 2\n" + "".join(f"v{i} = {i}\n" for i in range(count)))
+        names = ", ".join(f"v{i}" for i in range(20))
+        assert f"only right: {names}{more}\n" in call("diff", "a.expr", "b.expr").stdout
+
+
 # -- review ---------------------------------------------------------------------------------------
 
 

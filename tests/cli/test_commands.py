@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autodiff_cli.catalogue import MANUAL, pages_with
 from autodiff_cli.cli.dispatch import COMMANDS
 from autodiff_cli.cli.options import RUN_OPTIONS, Command, memory, parse
 from autodiff_cli.errors import Exit
@@ -196,6 +198,15 @@ def test_help(cli):
     listed = narrow[first : narrow.index("", first)]
     assert all(len(line) > 30 for line in listed[:-1]) and listed[1].startswith(" " * 8)
     assert "relu(input)" in cli("help", "relu").out
+    assert cli("help", "RELU").out == cli("help", " relu ").out == cli("help", "relu").out
+    assert "T(input)" in cli("help", "T").out and "t(input)" in cli("help", "t").out
+    words = {word for page in MANUAL.values() for word in re.findall("[a-z]{9,}", page.read_text())}
+    for count in (1, 3, 4):  # pages that have a word are named when they are few
+        word = next(
+            w for w in sorted(words) if len(pages_with(w)) == count and not pages_with(w, 1)
+        )
+        said = cli("help", word).err
+        assert all(f"`autodiff help {page}`" in said for page in pages_with(word)) is (count < 4)
     assert "#=> 30" in cli("help", "check").out
     assert "Ctrl-D" in cli("help", "repl").out
     assert "graph" in cli("help", "commands").out

@@ -173,7 +173,15 @@ def test_places_are_links_on_a_terminal(cli, tmp_path: Path):
 
 @pytest.mark.parametrize("width", [80, 44])
 @pytest.mark.parametrize(
-    "words", [["rnu"], ["run", "--lsos"], ["help", "nothing"], ["ops", "sofmax"], ["derive"]]
+    "words",
+    [
+        ["rnu"],
+        ["run", "--lsos"],
+        ["help", "nothing"],
+        ["ops", "sofmax"],
+        ["derive"],
+        ["jacobian", "--auto"],
+    ],
 )
 def test_refusals_fit_the_terminal(cli, words: list[str], width: int):
     result = cli(*words, tty=True, stdin_tty=True, COLUMNS=str(width))

@@ -134,8 +134,9 @@ def lines(left: Outcome, right: Outcome, found: Comparison) -> list[str]:
             text.append(f"  ... and {len(later) - 50} more")
     for title, names in (("left", found.only_left), ("right", found.only_right)):
         if names:
-            shown = ", ".join(dict.fromkeys(names[:20]))
-            text.append(f"only {title}: {printable(shown)}")
+            shown = list(dict.fromkeys(names))
+            more = f" and {len(shown) - 20} more" if len(shown) > 20 else ""
+            text.append(f"only {title}: {printable(', '.join(shown[:20]))}{more}")
     text.append(
         f"{len(found.departures)} of {found.values} values and {len(found.gradients)} of "
         f"{found.compared_gradients} gradients depart"

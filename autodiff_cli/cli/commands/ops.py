@@ -277,10 +277,10 @@ def _tensor(sample: Any) -> str:
         if size > 12:
             raise ValueError("too large to read")
         if sample.dtype.startswith("float"):
-            low = sample.low * (0.6 if sample.low < 0 else 1)  # their sum is not zero
+            low = max(sample.low, 0.6 * sample.low)  # the sum of all is not zero
             numbers = np.linspace(low, sample.high, size + 2)[1:-1].round(1)
         else:
-            numbers = np.arange(size) % max(1, int(sample.high - sample.low)) + int(sample.low)
+            numbers = np.arange(size) % (sample.high - sample.low) + sample.low
             numbers = numbers.astype(sample.dtype)
         text = repr(numbers.reshape(sample.shape).tolist())
     return f"tensor({text})"
