@@ -14,6 +14,8 @@ import pytest
 
 import autodiff_cli as ad
 from autodiff_cli import isolated
+from autodiff_cli.errors import Label, fail
+from autodiff_cli.source import Source, Span
 from tests.pace import PATIENCE
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are bounded on Linux")
@@ -117,6 +119,17 @@ def test_the_places_of_operands_come_along() -> None:
     labels = caught.value.diagnostic.labels  # type: ignore[attr-defined]  # an AutodiffError
     assert {label.span.text for label in labels} == {"w", "x"}
     assert function(w=1.0, x=2.0) == 2
+
+
+def test_places_elsewhere_stay_behind() -> None:
+    """What is marked in another text than the program's is no place of the program."""
+    here, there = Source("x = y\n", "a.expr"), Source("import z\n", "z.py")
+    spans = Span(here, 4, 5), Span(there, 0, 6)
+    for span in (*spans, None):
+        error = fail("E201", "no", span, labels=tuple(Label(s, s.text) for s in spans))
+        data = isolated._data(error.diagnostic, here.text)
+        assert data["labels"] == [([4, 5], "y")]
+        assert data["span"] == ([4, 5] if span is spans[0] else None)
 
 
 def test_files_that_may_be_read(tmp_path: Path) -> None:

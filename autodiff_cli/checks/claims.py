@@ -67,7 +67,9 @@ def mismatch(
             return line.examine(float(np.vdot(move, array))).kind
 
         places = range(off.size) if off.size <= MOST else np.flatnonzero(off).tolist()
-        units = [(np.arange(off.size) == place).reshape(off.shape) * 1.0 for place in places]
+        units = [
+            (np.arange(off.size) == place).reshape(off.shape).astype(float) for place in places
+        ]
         kinks = [unit for unit in units if kind(unit) == KINK]
         fine = np.array(sum(kinks, off * 0.0), dtype=bool)
         before = at(0.0, fine)

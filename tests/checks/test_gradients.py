@@ -267,6 +267,15 @@ def test_directives_choose_and_exclude() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "word", ["nan=what", "seed=warn", "nan", "loss", "loss=", "rtol=-1", "atol=x"]
+)
+def test_directives_that_say_nothing(word: str) -> None:
+    (found,) = check(f"# check: {word}\nx = [1, 2]\nloss = sum(x)").items
+    assert found.diagnostic is not None and found.diagnostic.code == "E205"
+    assert word.partition("=")[0] in found.diagnostic.message
+
+
 def test_float32_programs_are_checked_in_float64() -> None:
     text = (
         "import torch\nx = torch.tensor([0.1, 20.0], requires_grad=True)\n"
@@ -389,6 +398,16 @@ def test_of_several_readers_of_a_value_the_wrong_one_is_named() -> None:
     found = item(text).diagnostic
     assert found is not None and found.span is not None and found.code == "E602"
     assert found.span.text == "Ste.apply(x)" and "`Ste`" in found.label
+
+
+def test_of_several_readers_one_with_several_results_is_named() -> None:
+    rule = op("linalg_qr").vjp_rule
+    text = "x = [[3, 1], [1, 2]]\ny = x * 2\nloss = sum(linalg.qr(y)[1] ** 3) + sum(sin(y))"
+    assert item(text).status == "passed"
+    with planted("linalg_qr", lambda *given: tuple(g * 1.01 for g in rule(*given))):
+        found = item(text).diagnostic
+    assert found is not None and found.span is not None
+    assert found.span.text == "linalg.qr(y)" and "`linalg.qr`" in found.label
 
 
 @pytest.mark.parametrize("error", [[1, -1, 0], [1, -2, 1], [0, 1e-3, -1e-3], [1, 1, -2]])

@@ -27,6 +27,9 @@ def test_check_returns_items_or_raises(folder: Path) -> None:
     with pytest.raises(ad.CheckFailed, match=r"<program>:2:6: E602|E603 expectation failed") as e:
         ad.check("x = [1, 2]\nloss = sum(x * x)  #=> 6")
     assert e.value.items[0].label == "expect[2]"
+    with pytest.raises(ad.CheckFailed) as e:
+        ad.check("x = [1, 2]  #=> [1, 3]")
+    assert str(e.value).split("\n")[1].split()[:2] == ["written", "(2,)"]
     with pytest.raises(ad.AutodiffError, match="cannot read"):
         ad.check("nowhere.expr")
 

@@ -32,6 +32,7 @@ PROGRAMS = {
     "block": "x = 1\nif x:\n)\n",
     "later": "def f(a):\n    return a * x\nx = 1\nx = 2\nloss = f(x)",
     "ligatures": "import math as ﬁ\ndef f(ﬁ):\n    return ﬁ * 2\nfi = 3\nloss = f(ﬁ=fi)",
+    "separators": "x = [1, 2]  # \u2028 a \u2028 b\nloss = sum(x)",
     "empty": "",
 }  # fmt: skip
 
@@ -52,6 +53,8 @@ def asked(text: str, codec: PositionCodec) -> Iterator[tuple[str, Any, str]]:
                 for name in ("fresh", "loss"):
                     renamed = lsp.RenameParams(document, at, name)
                     yield lsp.TEXT_DOCUMENT_RENAME, renamed, f"{place} {name}"
+    below = lsp.Position(len(lines) + 9, 0)
+    yield lsp.TEXT_DOCUMENT_HOVER, lsp.HoverParams(document, below), "below"
     everything = lsp.Range(lsp.Position(0, 0), lsp.Position(len(lines), 0))
     yield lsp.TEXT_DOCUMENT_INLAY_HINT, lsp.InlayHintParams(document, everything), ""
     for line in range(len(lines)):
