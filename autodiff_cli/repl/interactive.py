@@ -205,12 +205,10 @@ class Interactive(Program):
         self._drop_gradients()
         self.differentiated = False
         self.differentiated_node = found[1].node
-        leaves = [n.args[0] for n in history(found[1].node) if n.op is LEAF]
-        held = {id(leaf): leaf.grad for leaf in leaves if leaf is not None}
+        reached = (n.args[0] for n in history(found[1].node) if n.op is LEAF)
+        leaves = [(leaf, leaf.grad) for leaf in reached if leaf is not None]
         self.differentiate()
-        self.implicit = [
-            leaf for leaf in leaves if leaf is not None and leaf.grad is not held[id(leaf)]
-        ]
+        self.implicit = [leaf for leaf, held in leaves if leaf.grad is not held]
 
     def _drop_gradients(self) -> None:
         for leaf in self.implicit:

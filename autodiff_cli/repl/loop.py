@@ -206,12 +206,12 @@ class Loop:
 
     def _say_dialect(self, first: bool) -> None:
         """What an import means for the numbers that follow."""
-        if self.session.python and first:
-            self.say("a Python session: numbers are Python's, tensors are float32, `backward()` "
-                     "is yours")  # fmt: skip
-        elif not self.session.python:
+        if not self.session.python:
             self.say("PyTorch's names are there without import; numbers go on being tensors "
                      "(`:reset`, then import, for a Python session)")  # fmt: skip
+        elif first:
+            self.say("a Python session: numbers are Python's, tensors are float32, `backward()` "
+                     "is yours")  # fmt: skip
 
     def careful(self, work: Callable[[], Any]) -> Any:
         """Do what may have to be undone by running the session again, and say so when that

@@ -60,6 +60,5 @@ def _ends(text: str) -> Iterator[int]:
         if kind == NEWLINE and kinds[first] == _AT:
             first = at + 1  # a decorator belongs to what it stands before
             continue
-        if kinds[at + 1] != DEDENT:
-            yield source.line_start(starts[at + 1])
-            first = at + 1
+        yield source.line_start(starts[at + 1])
+        first = at + 1

@@ -280,6 +280,18 @@ def test_what_is_shown_in_short(session: Any, monkeypatch: pytest.MonkeyPatch) -
     assert session(f"{twelve}; a12 = 12").splitlines()[12:] == ["... and 1 more name (:list)"]
 
 
+def test_gradients_of_a_python_session(session: Any) -> None:
+    """Of leaves, of what keeps its gradient, and of nothing else; further imports say nothing."""
+    assert "a Python session" in session("import torch")
+    assert session("import numpy as np") == ""
+    for line in ("x = torch.ones(2, requires_grad=True)", "h = x * 2", "h.retain_grad()",
+                 "g = h * 3", "u = torch.ones(1, requires_grad=True)",
+                 "(g * g).sum().backward()"):  # fmt: skip
+        session(line)
+    shown = session(":grad").split()
+    assert shown == ["x.grad", "[72,", "72]", "h.grad", "[36,", "36]", "u.grad", "None"]
+
+
 def test_names_of_the_banner(session: Any) -> None:
     assert session.loop.status_line() == "names: none yet"
     session("; ".join(f"{name} = 1" for name in "abcdef"))

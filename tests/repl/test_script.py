@@ -53,6 +53,16 @@ def test_scripts(text: str, output: str, code: int) -> None:
     assert bool(err.getvalue()) == bool(code)
 
 
+def test_pieces_are_statements() -> None:
+    """With their decorators and all lines of brackets; a blank line belongs to what is above."""
+    parts = ["x = 1\n", "@f\n@g\ndef h():\n  if x:\n    return 1\n", "(\n2)\n\n",
+             "@f\nclass A:\n  y = 1\n", "if x:\n  y = 2\nelse:\n  y = 3\n", "y\n", "z"]  # fmt: skip
+    found = list(pieces("".join(parts)))
+    assert [text.rstrip("\n") for text, _ in found] == [part.rstrip("\n") for part in parts]
+    above = ["".join(parts[:at]).count("\n") for at in range(len(parts))]
+    assert [number for _, number in found] == above
+
+
 @pytest.mark.parametrize(("option", "code"), [("--max-depth", "E507"), ("--max-steps", "E506")])
 def test_limits_hold(option: str, code: str) -> None:
     stdin: Any = io.StringIO()
