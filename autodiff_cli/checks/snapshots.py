@@ -134,7 +134,7 @@ def chain(node: Node) -> str:
                     if i:
                         pending.append(", ")
                     pending.append(n)
-        length += len(parts[-1]) if parts else 0
+        length += len(parts[-1])
         if length > MAX_CHAIN:
             return "".join(parts) + "..."
     return "".join(parts)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autodiff_cli.checks import collect as collecting
 from autodiff_cli.checks import differences, expectations, runner
 from autodiff_cli.checks.collect import BadKeyword, _fits, collect, matches
 from autodiff_cli.checks.model import FileResult, Item, Settings
@@ -296,6 +297,11 @@ def test_files_that_cannot_be_checked(folder: Path, monkeypatch: pytest.MonkeyPa
         file.truncate(runner.MAX_FILE + 1)
     found = only(check("long.expr"), "run").diagnostic
     assert found is not None and found.code == "E505"
+    text = (folder / "demo.expr").read_text()
+    with monkeypatch.context() as patched:
+        for size in (len(text), len(text) - 1):
+            patched.setattr(runner, "MAX_FILE", size)
+            assert only(check("demo.expr"), "run").bad is (size < len(text))
     (folder / "demo.expr.snap").mkdir()
     found = only(check("demo.expr"), "snapshot").diagnostic
     assert found is not None and found.message == "cannot read `demo.expr.snap`: is a directory"
@@ -507,6 +513,17 @@ def test_gitignore(tmp_path: Path, patterns: str, left: str, top: str) -> None:
         path.write_text("x = 1\n")
     found = [Path(p).relative_to(tmp_path).as_posix() for p in collect([str(tmp_path / top)])]
     assert sorted(found) == sorted(p for p in left.split() if p.startswith(top))
+
+
+def test_patterns_longer_than_any_path_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collecting, "LONGEST_PATTERN", 6)
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".gitignore").write_text("a.expr\nbb.expr\n/c.expr\n!d.expr/\n")
+    for name in ("a", "bb", "c", "d"):
+        (tmp_path / f"{name}.expr").write_text("x = 1\n")
+    assert [Path(path).stem for path in collect([str(tmp_path)])] == ["bb", "c", "d"]
 
 
 def test_nested_gitignore(tmp_path: Path) -> None:

@@ -30,6 +30,9 @@ def test_check_returns_items_or_raises(folder: Path) -> None:
     with pytest.raises(ad.CheckFailed) as e:
         ad.check("x = [1, 2]  #=> [1, 3]")
     assert str(e.value).split("\n")[1].split()[:2] == ["written", "(2,)"]
+    for seconds in (0, -1, 1.2e9, "1", np.nan):
+        with pytest.raises(ad.AutodiffError, match="`timeout` must be a number"):
+            ad.run("x = 1", timeout=seconds, isolate=True)  # type: ignore[arg-type]  # the last
     with pytest.raises(ad.AutodiffError, match="cannot read"):
         ad.check("nowhere.expr")
 

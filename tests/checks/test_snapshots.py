@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
+from autodiff_cli.checks import snapshots
 from autodiff_cli.checks.snapshots import array_of, compare, read, write
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.render.plain import plain
@@ -62,6 +63,19 @@ def damages(text: str) -> Iterator[tuple[str, str]]:
         }.items():  # fmt: skip
             changed = lines[:at] + ([] if wrong is None else [wrong]) + lines[at + 1 :]
             yield f"{at} {name}", "\n".join(changed)
+
+
+def test_chains_are_written_up_to_a_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = Source("x = [1, 2]\nv = x.max(0).values\nloss = sum(x * x) + v * 3\n", "p.expr")
+    root = run(program).graph
+    assert root is not None
+    whole = "AddBackward0(SumBackward0(MulBackward0(AccumulateGrad, AccumulateGrad)), MulBackward0("
+    assert snapshots.chain(root).startswith(whole)
+    length = len(snapshots.chain(root))
+    monkeypatch.setattr(snapshots, "MAX_CHAIN", length)
+    assert len(snapshots.chain(root)) == length
+    monkeypatch.setattr(snapshots, "MAX_CHAIN", length - 1)
+    assert snapshots.chain(root).endswith("...")
 
 
 def test_integers_up_to_the_largest_float_are_compared() -> None:

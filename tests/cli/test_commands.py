@@ -70,6 +70,7 @@ def test_expressions_follow_the_file(cli):
         (["run", "-D", "Q=1", "demo.expr"], ["E204", "Q"]),
         (["help", "nothing-like-this"], ["nothing-like-this"]),
         (["ops", "reluu"], ["`reluu`", "`relu`"]),
+        (["run", "--timeout", "1.2e9", "demo.expr"], ["between 0 and 1e9"]),
     ],
 )
 def test_a_wrong_command_line_is_2(cli, argv, words):

@@ -12,6 +12,7 @@ from prompt_toolkit.input import DummyInput
 from prompt_toolkit.output import ColorDepth, DummyOutput
 from pygments.token import Token
 
+from autodiff_cli.repl import hints
 from autodiff_cli.repl.complete import LONGEST_INPUT, candidates, open_call
 from autodiff_cli.repl.hints import hint
 from autodiff_cli.repl.lexer import ExprLexer
@@ -163,6 +164,12 @@ def test_fuzzy(typing: Any) -> None:
 )
 def test_open_call(before: str, call: tuple[str, int] | None) -> None:
     assert open_call(before) == call
+
+
+def test_hints_show_numbers_of_small_values(typing: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for most, shown in ((4, "(2, 2) float64   [[2, 4], [6, 8]]"), (3, "(2, 2) float64")):
+        monkeypatch.setattr(hints, "MOST_ELEMENTS", most)
+        assert hint("weights * 2", 11, typing.loop).text == shown
 
 
 HINTS = [
