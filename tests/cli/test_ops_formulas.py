@@ -7,7 +7,7 @@ from ast import literal_eval
 import numpy as np
 import pytest
 
-from autodiff_cli.cli.commands.ops import _tensor
+from autodiff_cli.cli.commands.ops import _tensor, listing
 from autodiff_cli.explain.op_formulas import derivative_of, value_of_composite
 from autodiff_cli.graph.registry import OPS
 from autodiff_cli.graph.samples import T
@@ -44,6 +44,10 @@ def test_examples_lie_where_samples_do() -> None:
         assert not whole or ((numbers < sample.high).all() and numbers.dtype.kind in "bi")
         if whole and numbers.size >= sample.high - sample.low:
             assert {*numbers.ravel()} == {*range(sample.low, sample.high)}
+
+
+def test_a_list_of_no_ops_is_empty() -> None:
+    assert listing([]) == []
 
 
 def test_every_op_can_be_described() -> None:
