@@ -118,3 +118,10 @@ def test_numbers_of_repaired_lines(lines: int, end: str) -> None:
     fixed = Answer("x", "", "", None, "", f"z = 0\n{text[6:]}")
     size = len(str(lines))
     assert changes(fixed, Source(text, "p")) == [f"{1:>{size}} - x = 1", f"{1:>{size}} + z = 0"]
+    longer = f"{text.rstrip()}\nz = 3"
+    for before, after, sign in ((text, longer, "+"), (longer, text, "-")):
+        fixed = Answer("x", "", "", None, "", f"x = 0{after[5:]}")
+        size = len(str(lines + 1))
+        assert changes(fixed, Source(before, "p")) == [
+            f"{1:>{size}} - x = 1", f"{1:>{size}} + x = 0", f"{lines + 1} {sign} z = 3"
+        ]  # fmt: skip

@@ -23,7 +23,7 @@ from pygments.lexers.python import PythonLexer
 from pygments.token import Comment, Keyword, Name, Number, String
 
 from ...errors import Diagnostic
-from ...explain.model import Explanation
+from ...explain.model import Explanation, Step
 from ...session import Report
 from ...source import Source
 from ...version import __version__
@@ -34,7 +34,7 @@ from ..text import format_count, format_shape, printable
 from ..values import brief
 from . import numbers
 from .gather import Program, failed, gathered
-from .steps import Stop, Walk
+from .steps import Given, Stop, Walk
 
 FOLDER = Path(__file__).parent
 NAMESPACE = ' xmlns="http://www.w3.org/2000/svg"'  # an address, and of no use inside of HTML
@@ -299,10 +299,11 @@ class Article:
                     _line(f"{_code(f'g({s.name})')} =", self._value(s.value)) for s in found.seeds
                 )
             case "backward":
-                assert stop.forward is not None and stop.step is not None
+                assert stop.forward is not None
+                assert stop.step is not None
                 head = f"Backward {stop.step.number} of {count}"
                 title = _code(f"{stop.forward.name} = {stop.forward.expression.text}")
-                body = self._backward(stop)
+                body = self._backward(stop.step, stop.given)
             case _:
                 head, title = "Total", "The gradients"
                 body = "".join(
@@ -315,9 +316,7 @@ class Article:
             f'<p class="phase">{head}</p><h4>{title}</h4>{body}</section>'
         )
 
-    def _backward(self, stop: Stop) -> str:
-        assert stop.step is not None
-        step = stop.step
+    def _backward(self, step: Step, gives: Iterable[Given]) -> str:
         found = self.program.explanation
         words = [] if found is not None and found.grouped else [_code(step.op)]
         words += [f"{step.times} times"] if step.times > 1 else []
@@ -330,7 +329,7 @@ class Article:
                 f"arrives {_code(f'g({incoming.name})')} =",
                 self._value(incoming.value), ", ".join(said), "arrives",
             ))  # fmt: skip
-        for given in stop.given:
+        for given in gives:
             c = given.contribution
             sign = "+=" if c.paths > 1 else "="
             parts.append(_line(
