@@ -321,7 +321,8 @@ WRITTEN_IN_PLACE = {
     "strided": "sum(as_strided(A[1:], (2, 2), (1, 2)) ** 3) + sum(as_strided(A, (2,), (3,)) ** 2)",
     "even": "sum((x[:2] * const([0.5, 0.5])) ** 2) + sum((x[2:] * const([0.5])) ** 3)",
     "casts": "sum(x * (m.double() + k[:3].double())) + sum(x * (m.double() + k[:3].double() / 2))"
-    " + sum(A.t().permute(1, 0) * x) + sum(x * 1e15) * 1e-15",
+    " + sum(A.t().permute(1, 0) * x) + sum(x * 1e15) * 1e-15 + sum(x * k[:3].bool())"
+    " + sum(x * bitwise_and(m, True))",
     "pools": "sum(avg_pool1d(N, 2) ** 2) + sum(interpolate(I, size=(2, 5), mode='bilinear') ** 2)",
 }
 
