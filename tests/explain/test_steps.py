@@ -178,6 +178,8 @@ def test_networks_have_the_names_of_the_formula() -> None:
         ("loss = sum(adaptive_max_pool1d(N, 4)[0]**2)", "N", None),
         ("loss = sum(max_pool1d(N, 3, 1, 1, 2)**2)", "N", None),
         ("dw = const([1, 2, 3]); loss = sum(w**2 * dw)", "w", "sum(2 * w * d(w) * dw)"),
+        ("loss = sum(batch_norm(N[..., None], None, None, None, b2, True) * N[..., None])", "b2",
+         "sum(N[:, :, :, None] * ones(2, 2, 6, 1) * db2[:, None, None])"),
         ("def dw(v):\n    return v\nloss = sum(w**2)", "w", "sum(2 * w * d(w))"),
         ("loss = mean(maximum(zeros(4), 1 - y * (X @ w)))", "w",
          "mean(d(maximum(zeros(4), 1 - y * (X @ w))))"),
