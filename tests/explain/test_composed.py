@@ -87,6 +87,7 @@ x@inv(X[:,:3].T)@X[:,:3].T@y x@X[:,:3]@inv(2*X[:,:3])@y
 avg_pool2d(X[None],(1,2),divisor_override=3).sum()*p sum(cat([x,y])[2:4]**2) sum(cat([x,y])[3]**2)
 sum(sin(avg_pool1d(Y,2,1,1))) sum(exp(X[0][k<1])*X[0]) sum(sin(X.repeat(1,1,2)))
 sum(where(abs(x)<1,x,1)*y) sum(sin(X.gather(-1,tensor([[0],[1],[1]]))))
+cross_entropy(X,tensor([2,0,1]),ignore_index=0)
 """
 MATRIX = "[[0.5, -1.2, 0.3], [1, 0.4, -0.7], [0.2, 1, 1.3]]"
 USES = [
