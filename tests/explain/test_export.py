@@ -618,6 +618,15 @@ def test_what_torch_cannot_do_says_what_can() -> None:
     assert result_of(exported(text).code)["gradients"]["x"][0] == 1
 
 
+def test_numbers_that_torch_takes() -> None:
+    """It knows none from 2**64 on."""
+    text = "x = [1., 2.]; loss = sum(x) + norm(x, {})"
+    assert str(2**64 - 1) in exported(text.format("2**64 - 1"), "torch").code
+    error = exported(text.format("2**64"), "torch").error
+    assert error is not None and error.code == "E404"
+    assert error.message == "a value of type `int` cannot be written for PyTorch"
+
+
 def test_torch_gets_what_own_rules_and_hooks_give() -> None:
     """`tests.oracles.exports` runs what is written; here it reads as the program does."""
     code = exported(OWN_RULES, "torch").code
