@@ -134,10 +134,12 @@ class Parameters:
         return failure
 
     def describe(self, name: str, defaults: Sequence[Any] = (), *first: str) -> str:
-        """The signature, with defaults that are short."""
+        """The signature, with defaults that are short, without what has none and may be left out."""
         required = len(self.positional) - len(defaults)
         parts = [*first, *self.positional[:required]]
         for own, value in zip(self.positional[required:], defaults, strict=True):
+            if type(value) is object:
+                continue
             plain = value is None or type(value) in (bool, int, float, str)
             parts.append(f"{own}={value!r}" if plain else f"{own}=...")
         if self.rest is not None:

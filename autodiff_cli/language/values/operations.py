@@ -261,13 +261,7 @@ def compare(symbol: str, left: Any, right: Any) -> Any:
         numbers = all(isinstance(v, Varying | int | float) for v in sides)
         if any(isinstance(v, Unread) for v in sides) or (numbers and Varying in map(type, sides)):
             raise RecordingAborted  # which numbers are one object cannot be foreseen
-        return left is right or (
-            type(left) is type(right)
-            and (
-                (isinstance(left, OpFunction) and left.ops == right.ops)
-                or (isinstance(left, GradFn) and left == right)
-            )
-        )
+        return left is right or _are_one(left, right)
     if symbol == "is not":
         return not compare("is", left, right)
     if symbol in ("in", "not in"):
@@ -304,6 +298,13 @@ def compare(symbol: str, left: Any, right: Any) -> Any:
         same = equal(left, right)
         return same if symbol == "==" else not same
     return _python_comparison(symbol, left, right)
+
+
+def _are_one(left: Any, right: Any) -> bool:
+    """Whether two values stand for one object of PyTorch: a function, a node of its graph."""
+    if isinstance(left, OpFunction) and isinstance(right, OpFunction):
+        return left.ops == right.ops
+    return isinstance(left, GradFn) and isinstance(right, GradFn) and left == right
 
 
 def _python_comparison(symbol: str, left: Any, right: Any) -> Any:
@@ -349,7 +350,7 @@ def equal(left: Any, right: Any) -> bool:
             if type(a) is OrderedDict is type(b) and list(a) != list(b):
                 return False
             pending.extend((a[k], b[k]) for k in a if a[k] is not b[k])
-        elif not (_python_comparison("==", a, b) or (a is not b and compare("is", a, b))):
+        elif not (_python_comparison("==", a, b) or _are_one(a, b)):
             return False
     return True
 
