@@ -134,12 +134,10 @@ class Parameters:
         return failure
 
     def describe(self, name: str, defaults: Sequence[Any] = (), *first: str) -> str:
-        """The signature, with defaults that are short, without what has none and may be left out."""
+        """The signature, with defaults that are short."""
         required = len(self.positional) - len(defaults)
         parts = [*first, *self.positional[:required]]
         for own, value in zip(self.positional[required:], defaults, strict=True):
-            if type(value) is object:
-                continue
             plain = value is None or type(value) in (bool, int, float, str)
             parts.append(f"{own}={value!r}" if plain else f"{own}=...")
         if self.rest is not None:
@@ -311,7 +309,8 @@ def _complaint(
         known = dict(zip(reversed(names[: made_of.co_argcount]), values, strict=False))
         known |= function.__kwdefaults__ or {}
         told = {n: f"={value!r}" for n, value in known.items()}
-        parts = [n.strip("_") + told.get(n, "") for n in names if n != "self"]
+        left_out = {"self"}.union(known.keys() & names[: made_of.co_posonlyargcount])
+        parts = [n.strip("_") + told.get(n, "") for n in names if n not in left_out]
         facts["signatures"] = [f"{name}({re.sub('<.*?>', '...', ', '.join(parts))})"]
         help = f"write `{facts['signatures'][0]}`"
     if misses := re.findall("'(\\w+)'", str(error).partition("() missing")[2]):
