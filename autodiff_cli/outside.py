@@ -71,9 +71,8 @@ class Outside:
         self.bounded = 0  # bytes that the program may have
         self.journal: int | None = None
         self.lost: Lost | None = None
-        self.printed: int | None = (
-            None  # a file of what was printed for a document and did not fit in the page
-        )
+        # A file of what was printed for a document and did not fit in the page.
+        self.printed: int | None = None
         self.watched = False
         self.use(bytearray(PAGE))
 

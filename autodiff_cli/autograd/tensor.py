@@ -55,13 +55,12 @@ class AccumulateGrad:
     """Where a leaf's gradient adds up; shared by all nodes the leaf has been. `hooks` are called
     when it has added up. `closed`: the leaf requires grad no longer, and gets none."""
 
-    __slots__ = ("closed", "grad", "hooks", "literal", "name", "written_as_int")
+    __slots__ = ("closed", "grad", "hooks", "literal", "written_as_int")
 
     def __init__(self, written_as_int: bool = False):
         self.closed = False
         self.grad: Tensor | None = None
         self.hooks: dict[int, Any] = {}
-        self.name = ""
         self.literal = False
         self.written_as_int = written_as_int
 

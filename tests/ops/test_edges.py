@@ -1,15 +1,12 @@
 """What PyTorch prints, or which exception it raises, at edges of operations: sizes 0 and 1, the
 last value that is taken and the first one that is not, operands of more dims or another layout.
 
-`python -m tests.ops.test_edges` records anew what the lines of `edges.txt` give, with PyTorch.
+`tests/oracles/edges.py` records what the lines of `edges.txt` give.
 """
 
 from __future__ import annotations
 
-import contextlib
-import io
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,27 +21,10 @@ from autodiff_cli.language.program.running import run_program
 from autodiff_cli.language.values.exceptions import class_of
 from autodiff_cli.session import Options
 from autodiff_cli.source import Source
+from tests.oracles.edges import BEFORE, edges
 from tests.together import together
 
-EDGES = Path(__file__).with_name("edges.txt")
-BEFORE = """\
-import torch
-import torch.nn.functional as F
-
-def grad(f, x):
-    x = x if x.requires_grad else x.clone().requires_grad_()
-    return torch.autograd.grad(f(x).sum(), x, create_graph=True)[0]
-
-torch.manual_seed(0)
-"""
 NUMBER = re.compile(r"[-+]?\d+\.?\d*(?:e[-+]?\d+)?")
-
-
-def edges() -> list[tuple[str, str]]:
-    """The expressions, and what was recorded of each: the lines that are indented."""
-    blocks = re.split(r"\n(?! )", EDGES.read_text("utf-8").strip())
-    parts = [block.partition("\n") for block in blocks]
-    return [(line, found.replace("\n    ", "\n").removeprefix("    ")) for line, _, found in parts]
 
 
 def printed(expression: str) -> str:
@@ -126,24 +106,3 @@ def test_limits(limit: str, fine: str, beyond: str, monkeypatch: pytest.MonkeyPa
     with pytest.raises(AutodiffError) as caught:
         printed(beyond)
     assert caught.value.code == "E505"
-
-
-def recorded(expression: str) -> str:
-    """What PyTorch prints, or the name of its exception."""
-    out, names = io.StringIO(), dict[str, object]()
-    exec(BEFORE, names)
-    with contextlib.redirect_stdout(out):
-        try:
-            exec(f"print({expression})", names)
-        except Exception as error:
-            return type(error).__name__
-    return out.getvalue().rstrip("\n")
-
-
-def main() -> None:
-    lines = [(line, recorded(line).replace("\n", "\n    ")) for line, _ in edges()]
-    EDGES.write_text("".join(f"{line}\n    {found}\n" for line, found in lines), "utf-8")
-
-
-if __name__ == "__main__":
-    main()

@@ -26,6 +26,7 @@ from ..values.formatting import formatted, in_ascii, represent, text
 from ..values.functions import call_value, guarded
 from ..values.housekeeping import count_step
 from ..values.iterators import (
+    NO_DEFAULT,
     Lazy,
     advance,
     enumerated,
@@ -299,10 +300,7 @@ def _isinstance(value: Any, kinds: Any) -> bool:
     return False
 
 
-_NO_DEFAULT: Any = object()
-
-
-def _getattr(value: Any, name: Any, default: Any = _NO_DEFAULT, /) -> Any:
+def _getattr(value: Any, name: Any, default: Any = NO_DEFAULT, /) -> Any:
     from ..values.exceptions import is_a
 
     if not isinstance(name, str):
@@ -312,7 +310,7 @@ def _getattr(value: Any, name: Any, default: Any = _NO_DEFAULT, /) -> Any:
     try:
         return get_attribute(value, name)
     except AutodiffError as error:
-        if default is not _NO_DEFAULT and is_a(error, "AttributeError"):
+        if default is not NO_DEFAULT and is_a(error, "AttributeError"):
             return default
         raise
 

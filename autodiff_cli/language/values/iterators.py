@@ -159,10 +159,10 @@ def _until(function: Any, sentinel: Any) -> Iterator[Any]:
         yield item
 
 
-_NO_DEFAULT: Any = object()
+NO_DEFAULT: Any = object()
 
 
-def advance(value: Any, default: Any = _NO_DEFAULT, /) -> Any:
+def advance(value: Any, default: Any = NO_DEFAULT, /) -> Any:
     """`next(value)`."""
     method = special(value, "__next__")
     if method is None and not isinstance(value, Iterator):
@@ -171,7 +171,7 @@ def advance(value: Any, default: Any = _NO_DEFAULT, /) -> Any:
         return _asked(value.__next__) if method is None else call_value(method, [], {})
     except AutodiffError as error:
         stopped = from_above("values.exceptions.is_a")(error, "StopIteration")
-        if stopped and default is not _NO_DEFAULT:
+        if stopped and default is not NO_DEFAULT:
             return default
         raise
 

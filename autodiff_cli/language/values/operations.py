@@ -257,10 +257,8 @@ _COMPARED = (Tensor, int, float, np.generic, calls.Results)
 def compare(symbol: str, left: Any, right: Any) -> Any:
     """`left symbol right`, elementwise on tensors."""
     if symbol == "is":
-        sides = left, right
-        numbers = all(isinstance(v, Varying | int | float) for v in sides)
-        if any(isinstance(v, Unread) for v in sides) or (numbers and Varying in map(type, sides)):
-            raise RecordingAborted  # which numbers are one object cannot be foreseen
+        if isinstance(left, _UNKNOWN) or isinstance(right, _UNKNOWN):
+            _foresee(left, right)
         return left is right or _are_one(left, right)
     if symbol == "is not":
         return not compare("is", left, right)
@@ -298,6 +296,18 @@ def compare(symbol: str, left: Any, right: Any) -> Any:
         same = equal(left, right)
         return same if symbol == "==" else not same
     return _python_comparison(symbol, left, right)
+
+
+_UNKNOWN = (Unread, Varying)  # what may be something else in the next step
+
+
+def _foresee(left: Any, right: Any) -> None:
+    """Give a recording up where two values may be one object in another step: a number is never
+    what is none, and which numbers are one object nobody knows."""
+    if all(isinstance(value, (*_UNKNOWN, int, float)) for value in (left, right)) or (
+        isinstance(left, Unread) or isinstance(right, Unread)
+    ):
+        raise RecordingAborted
 
 
 def _are_one(left: Any, right: Any) -> bool:
