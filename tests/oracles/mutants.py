@@ -20,6 +20,7 @@ import marshal
 import mmap
 import os
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -29,7 +30,10 @@ CONFIGURATION = "AUTODIFF_MUTANTS"
 CALL = "__mutant__"
 HITS = "__hits__"
 COMPARED = "__compared__"
-REACHED, CHANGED = 1, 2
+# What `weak.py` saw of a change in a test: the same value, another, the same so often that it looks
+# no more.
+REACHED, CHANGED, GIVEN_UP = 1, 2, 3
+OFTEN = 20
 PACKAGE = Path(__file__).resolve().parents[2] / "autodiff_cli"
 
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -405,12 +409,18 @@ class Compared:
 
     def __init__(self, marks: Any):
         self.marks = marks
+        self.often: dict[int, int] = defaultdict(int)
         self.defaults: dict[tuple[int, str], tuple[Any, Any]] = {}
         self.arguments: dict[int, list[Any]] = {}
 
     def over(self, numbers: tuple[int, ...]) -> bool:
         """Whether nothing is left to be seen of these changes."""
-        return all(self.marks[number] == CHANGED for number in numbers)
+        return all(self.marks[number] >= CHANGED for number in numbers)
+
+    def anew(self) -> None:
+        """Forget what was seen: another test begins."""
+        self.often.clear()
+        self.arguments.clear()
 
     def value(self, numbers: tuple[int, ...], truth: bool, *ways: Callable[[], Any]) -> Any:
         """What the first way gives; the others are its changes. Only its truth is asked for, or
@@ -424,7 +434,7 @@ class Compared:
         self, number: int, other: Callable[[], Any], value: Any, truth: bool = False
     ) -> Any:
         """A value, beside what it is with a change, or was before it was assigned."""
-        if self.marks[number] != CHANGED:
+        if self.marks[number] < CHANGED:
             self.marks[number] = CHANGED  # what is asked may come here again
             try:
                 same = bool(value) == bool(other()) if truth else _same(value, other())
@@ -432,7 +442,9 @@ class Compared:
                 raise
             except Exception:
                 same = False
-            self.marks[number] = REACHED if same else CHANGED
+            self.often[number] += same
+            if same:
+                self.marks[number] = GIVEN_UP if self.often[number] == OFTEN else REACHED
         return value
 
     def keyword(self, number: int, function: Any, name: str, value: Any) -> Any:
@@ -449,7 +461,7 @@ class Compared:
 
     def first(self, number: int, value: Any) -> Any:
         """The first argument of a call; `second` is beside it."""
-        if self.marks[number] != CHANGED:
+        if self.marks[number] < CHANGED:
             self.arguments.setdefault(number, []).append(value)
         return value
 
@@ -458,11 +470,12 @@ class Compared:
         return self.assigned(number, kept.pop, value) if kept else value
 
 
-def _same(one: Any, other: Any) -> bool:
-    """Whether two values are the same for whoever looks at them; of other objects: are one."""
+def _same(one: Any, other: Any, depth: int = 8) -> bool:
+    """Whether two values are the same for whoever looks at them; of other objects, and of what
+    lies too deep: are one."""
     if one is other:
         return True
-    if type(one) is not type(other):
+    if type(one) is not type(other) or depth == 0:
         return False
     match one:
         case bool() | int() | str() | bytes() | slice() | set() | frozenset() | range():
@@ -470,9 +483,11 @@ def _same(one: Any, other: Any) -> bool:
         case float():
             return one == other or (one != one and other != other)
         case tuple() | list():
-            return len(one) == len(other) and all(map(_same, one, other))
+            inner = zip(one, other, strict=False)
+            return len(one) == len(other) and all(_same(*pair, depth - 1) for pair in inner)
         case dict():
-            return list(one) == list(other) and all(_same(one[key], other[key]) for key in one)
+            pairs = ((one[key], other[key]) for key in one)
+            return list(one) == list(other) and all(_same(*pair, depth - 1) for pair in pairs)
     if type(one).__module__ == "numpy":
         import numpy as np
 

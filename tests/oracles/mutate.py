@@ -98,11 +98,11 @@ def drawn(n: int, seed: int, prelude: float, only: str) -> list[dict[str, Any]]:
     """The mutants of a seed: a share of them in the prelude, each place as likely as any other."""
     generator = random.Random(seed)
     pools: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
-    first = 0
+    first = places = 0
     for name in files():
+        library = name.endswith(".expr")
         _, walk = walked(text_of(name))
         for site in walk.sites:
-            library = name.endswith(".expr")
             if (library and site.early and "." not in site.owner) or not re.search(
                 only, f"{name}:{site.line}"
             ):
@@ -112,11 +112,15 @@ def drawn(n: int, seed: int, prelude: float, only: str) -> list[dict[str, Any]]:
                 "blocks": [first + block for block in site.blocks],
                 "around": [first + block for block in site.around],
                 "module": [first, first + walk.blocks],
+                "place": -1 if library else places + site.ordinal,
             }
             pools[library].append({"file": name, **vars(site), **own})
         first += walk.blocks
+        places += 0 if library else len(walk.sites)
     share = {True: round(n * prelude), False: n - round(n * prelude)}
     found = []
+    if OPTIONS.seen:
+        pools = {False: list(filter(OPTIONS.values.few(OPTIONS.seen), pools[False])), True: []}
     for library, pool in pools.items():
         found += generator.sample(pool, min(len(pool), share[library]))
     for number, mutant in enumerate(found, 1):
@@ -236,10 +240,10 @@ def state() -> str:
 class Recorder:
     """A pytest plugin that runs a share of the tests and notes the blocks each comes by."""
 
-    def __init__(self, hits: Any, blocks: int, share: int, rows: Any):
+    def __init__(self, hits: Any, blocks: int, share: tuple[int, int], rows: Any):
         self.hits = hits
         self.blocks = blocks
-        self.share = share
+        self.share, self.of = share
         self.rows = rows
         self.seconds = 0.0
         self.failed = False
@@ -252,9 +256,7 @@ class Recorder:
         import numpy as np
 
         everything = [item for item in session.items if not item.nodeid.startswith(LEFT_OUT)]
-        items = [
-            item for i, item in enumerate(everything) if i // 100 % OPTIONS.workers == self.share
-        ]
+        items = [item for i, item in enumerate(everything) if i // 100 % self.of == self.share]
         map_ = np.frombuffer(self.hits, np.uint8)[: self.blocks]
         self._row("", map_)
         for index, item in enumerate(items):
@@ -282,12 +284,13 @@ def record(share: int, folder: Path, tests: list[str]) -> None:
     mutants = imported(install(built.configuration(0, str(hits))))
     hand_down()
     with open(folder / f"rows-{share}", "wb") as rows:
-        recorder = Recorder(mutants.hits, built.blocks, share, rows)
+        recorder = Recorder(mutants.hits, built.blocks, (share, OPTIONS.workers), rows)
         pytest.main([*QUIET, *tests], plugins=[recorder])
 
 
 class Reach:
-    """Which tests come by which blocks, and how long each takes."""
+    """Which tests come by which blocks, and how long each takes; or in which a change has another
+    value (`weak.py`)."""
 
     def __init__(self, folder: Path):
         import numpy as np
@@ -297,7 +300,7 @@ class Reach:
         # Those that fail with marks, and may pass with mutants: there are fewer.
         self.doubtful: set[str] = set()
         rows = []
-        blocks = (folder / "hits-0").stat().st_size - 8
+        blocks = next(folder.glob("hits-*")).stat().st_size - 8
         for rows_of_share in sorted(folder.glob("rows-*")):
             with open(rows_of_share, "rb") as file:
                 while line := file.readline():
@@ -313,6 +316,20 @@ class Reach:
                     rows.append(bits)
         self.bits = np.stack(rows)
         self.order = np.bitwise_count(self.bits).sum(1, dtype=int)
+
+    def sees(self, number: int) -> list[str]:
+        """The tests of one column, the quick ones first."""
+        import numpy as np
+
+        if number < 0:
+            return []
+        found = [self.tests[i] for i in np.flatnonzero(self._hit(number, number + 1))]
+        return sorted(found, key=lambda name: self.seconds[name])
+
+    def few(self, most: int) -> Callable[[dict[str, Any]], bool]:
+        """Whether a change has another value in some tests, and in no more than so many."""
+        counts = self.tests_by_block()
+        return lambda mutant: 0 < counts[mutant["place"]] <= most
 
     def early(self, mutant: dict[str, Any]) -> bool:
         """Whether a change shows while the package is imported."""
@@ -472,6 +489,7 @@ class Runner:
     """A pytest plugin that tries each mutant on the collected suite."""
 
     def __init__(self, mutants: list[dict[str, Any]], switch: Any, built: Built, found: Reach):
+        self.values = OPTIONS.values
         self.mutants = mutants
         self.switch = switch
         self.built = built
@@ -494,6 +512,8 @@ class Runner:
             if mine:
                 # What a module makes when a test first needs it shows in those that come later.
                 mine = list(dict.fromkeys(mine + self.reach.of_module(mutant)))
+                if self.values is not None:
+                    mine = list(dict.fromkeys(self.values.sees(mutant["place"]) + mine))
                 given = [items[name] for name in mine if name in items]
                 jobs.append((mutant, self._tried(mutant["number"], given)))
             else:
@@ -645,6 +665,10 @@ def prepared() -> None:
     assert "autodiff_cli.errors" not in sys.modules
 
 
+def _kept(folder: str) -> Reach:
+    return Reach(Path(folder))
+
+
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--n", type=int, default=40)
@@ -661,6 +685,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--late", action="store_true", help="only what imports do not evaluate")
     parser.add_argument("--workers", type=int, default=2, help="processes at a time")
     parser.add_argument("--reach", type=Path, help="a recording of another state of the tests")
+    parser.add_argument("--values", type=_kept, help="what `weak.py --keep` recorded, a folder")
+    parser.add_argument("--seen", type=int, help="what another value was seen of by as few tests")
     parser.add_argument("--min", type=float, default=0.0)
     parser.add_argument("--report", type=Path)
     parser.add_argument("--record", help=argparse.SUPPRESS)

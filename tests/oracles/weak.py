@@ -1,11 +1,13 @@
 """Changes of the code that no test can notice: what is changed has the same value in all of them.
 
-    python -m tests.oracles.weak [--only REGEX] [--tests TESTS ...] [--workers 2]
+    python -m tests.oracles.weak [--only REGEX] [--tests TESTS ...] [--workers 2] [--keep FOLDER]
 
 Weak mutation: the suite runs once; where an expression without effects is evaluated, each of the
 changes that `mutants.py` makes of it is evaluated beside it, until one has another value. So are
 keywords whose value is the default, first arguments that are the same, and what is assigned where
-it was before. A line a place that tests came by, or not (`0`), and never with another value.
+it was before. A line a place that tests came by, or not, and never with another value; a test that
+evaluates a place twenty times looks no more. Which tests see which change is kept for `mutate.py
+--values`.
 A test that looks at frames, times or memory may fail here; what it came by counts.
 """
 
@@ -25,7 +27,18 @@ from typing import Any
 import pytest
 
 from . import mutate
-from .mutants import CHANGED, COMPARED, PACKAGE, SAMPLES, TURNED, Rewriter, Site, imported, install
+from .mutants import (
+    CHANGED,
+    COMPARED,
+    PACKAGE,
+    SAMPLES,
+    TURNED,
+    Mutants,
+    Rewriter,
+    Site,
+    imported,
+    install,
+)
 
 # Calls without effects, by name and by method; those of NumPy and of `math` are but for a few.
 FUNCTIONS = """
@@ -92,6 +105,7 @@ class Comparer(ast.NodeTransformer):
         self.first = first
         self.arrays = arrays
         self.depth = 0
+        self.making = False  # in `__init__`, where what is assigned was nothing before
         self.truths: set[int] = set()
         self.compared: list[Site] = []
 
@@ -107,9 +121,11 @@ class Comparer(ast.NodeTransformer):
         )
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        around, self.making = self.making, node.name == "__init__"
         self.depth += 1
         node.body = [self.visit(item) for item in node.body]
         self.depth -= 1
+        self.making = around
         return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> Any:
@@ -194,15 +210,15 @@ class Comparer(ast.NodeTransformer):
         self.generic_visit(node)
         for site, _, made in self.changes.get(id(node), ()):
             target = copy.deepcopy(node.targets[0])
-            if self.depth and made is None and is_pure(target, self.arrays):
+            if self.depth and made is None and not self.making and is_pure(target, self.arrays):
                 target.ctx = ast.Load()  # type: ignore[attr-defined]  # an attribute or an item
                 before = ast.Lambda(NO_ARGUMENTS, target)
                 node.value = self._asked("assigned", *self._numbers([site]), before, node.value)
         return node
 
 
-def rewritten(folder: Path) -> dict[int, str]:
-    """The places that are compared, by number; their code is left in a folder."""
+def rewritten(folder: Path) -> tuple[dict[int, str], int]:
+    """The places that are compared, by number, of how many; their code is left in a folder."""
     found: dict[int, str] = {}
     first = 0
     for name in mutate.files():
@@ -218,29 +234,37 @@ def rewritten(folder: Path) -> dict[int, str]:
             change = f"{site.before[:90]} -> {site.after[:90]}"
             found[first + site.ordinal] = f"{name}:{site.line} {site.kind} {site.owner}: {change}"
         first += len(numbered.sites)
-    return found
+    return found, first
 
 
-class Share:
-    """A pytest plugin that runs a share of the tests."""
+class Watcher(mutate.Recorder):
+    """A pytest plugin that runs a share of the tests and notes the changes that each sees."""
 
-    def __init__(self, share: int, of: int):
-        self.share, self.of = share, of
+    def __init__(self, mutants: Mutants, places: int, share: tuple[int, int], rows: Any):
+        super().__init__(mutants.hits, places, share, rows)
+        self.compared = mutants.compared
+        self.reached = bytearray(places)
 
-    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        kept = [item for item in items if not item.nodeid.startswith(mutate.LEFT_OUT)]
-        items[:] = [item for i, item in enumerate(kept) if i // 100 % self.of == self.share]
+    def _row(self, test: str, marks: Any) -> None:
+        import numpy as np
+
+        self.compared.anew()
+        np.frombuffer(self.reached, np.uint8)[:] |= marks
+        super()._row(test, marks == CHANGED)
 
 
-def watched(plugin: Share, configuration: str, tests: list[str]) -> int:
-    """Run tests on the rewritten code, in a process of its own; its number."""
+def watched(folder: Path, places: int, share: tuple[int, int], given: list[str]) -> int:
+    """Run a share of the tests on the rewritten code, in a process of its own; its number."""
     process = os.fork()
     if process:
         return process
     try:
-        imported(install(configuration))
+        mutants = imported(install(given[0]))
         mutate.hand_down()
-        pytest.main([*mutate.QUIET, *tests], plugins=[plugin])
+        with open(folder / f"rows-{share[0]}", "wb") as rows:
+            watcher = Watcher(mutants, places, share, rows)
+            pytest.main([*mutate.QUIET, *given[1:]], plugins=[watcher])
+        (folder / f"reached-{share[0]}").write_bytes(watcher.reached)
     finally:
         os._exit(0)
 
@@ -250,23 +274,27 @@ def main() -> None:
     parser.add_argument("--only", default="", help="files whose name matches")
     parser.add_argument("--tests", nargs="*", default=[], help="instead of the whole suite")
     parser.add_argument("--workers", type=int, default=2, help="processes at a time")
+    parser.add_argument("--keep", type=Path, help="a new folder for what each test sees")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         built = mutate.Built(Path(name, "built"), [])
-        places = rewritten(built.folder / "prelude")
+        places, count = rewritten(built.folder / "prelude")
         built.firsts = dict.fromkeys(filter(lambda file: file.endswith(".py"), mutate.files()), 0)
-        marks = Path(name, "marks")
-        marks.write_bytes(bytes(max(places) + 1))
-        configuration = built.configuration(0, str(marks))
-        for process in [
-            watched(Share(share, given.workers), configuration, given.tests)
-            for share in range(given.workers)
-        ]:
+        folder = given.keep or Path(name, "kept")
+        folder.mkdir()
+        started = []
+        for share in range(given.workers):
+            marks = folder / f"hits-{share}"
+            marks.write_bytes(bytes(count + 8))
+            told = [built.configuration(0, str(marks)), *given.tests]
+            started.append(watched(folder, count, (share, given.workers), told))
+        for process in started:
             os.waitpid(process, 0)
-        found = marks.read_bytes()
+        seen = mutate.Reach(folder).tests_by_block()
+        reached = [path.read_bytes() for path in folder.glob("reached-*")]
     for number, place in places.items():
-        if found[number] != CHANGED and re.search(given.only, place):
-            print(place, "" if found[number] else "(no test comes by)")
+        if not seen[number] and re.search(given.only, place):
+            print(place, "" if any(part[number] for part in reached) else "(no test comes by)")
 
 
 if __name__ == "__main__":
