@@ -37,7 +37,16 @@ from ..values.iterators import (
     zipped,
 )
 from ..values.numpy_numbers import INTEGERS, NUMPY_NUMBERS, NumpyInteger, computed
-from ..values.operations import binary, compare, count_nested, items_of, iterate, pairs_of, truth
+from ..values.operations import (
+    binary,
+    compare,
+    count_nested,
+    items_of,
+    iterate,
+    keys_of,
+    pairs_of,
+    truth,
+)
 from ..values.providers import from_above
 from ..values.user_classes import OBJECT, Object, UserClass, special
 from ..values.values import (
@@ -339,7 +348,9 @@ def _vars(value: Any) -> Any:
 
 def _members(values: Any) -> Any:
     """What a set is made of: another one is read as it is, whatever it says of itself."""
-    return values if isinstance(values, set | frozenset) else iterate(values)
+    if isinstance(values, set | frozenset):
+        return values
+    return iterate(values) if STATE.recorder is None else keys_of(values)
 
 
 def _dir(value: Any) -> list[str]:
@@ -484,7 +495,7 @@ def _is_numpy_number(value: Any) -> bool:
 TENSOR_TYPE = TypeName("torch.Tensor", lambda v: isinstance(v, Tensor) and v.tag is None, None)
 TYPE = instances("type", UserClass | TypeName, _type)
 ARRAY_TYPE = TypeName("numpy.ndarray", lambda v: type(v) is Array and v.tag == "array", None)
-_FROM_KEYS = Builtin("fromkeys", lambda keys, value=None: dict.fromkeys(items_of(keys), value))
+_FROM_KEYS = Builtin("fromkeys", lambda keys, value=None: dict.fromkeys(keys_of(keys), value))
 _MAKE_TABLE = Builtin("maketrans", lambda *args: str.maketrans(*args))
 _TYPES = (
     TENSOR_TYPE,

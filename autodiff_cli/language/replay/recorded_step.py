@@ -9,6 +9,7 @@ it has an effect; afterwards everything is as it was.
 from __future__ import annotations
 
 from collections.abc import Callable, Container
+from operator import is_
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -111,6 +112,9 @@ class Recorder:
         self.numbers: list[Place] = []
         self.fixed: dict[str, Any] = {}
         self.given: list[Tensor] = []
+        self.copied: list[
+            tuple[Any, list[Any]]
+        ] = []  # lists and tuples of the item, what is in them
         self.viewed: list[tuple[Tensor, Node]] = []
         self.growing: list[Growing] = []
         self.changes = changes
@@ -205,7 +209,10 @@ class Recorder:
             self._leaf()
             return self._tensor(self.tape.take_array(value_of(value.node)))
         if type(value) in (tuple, list):
-            return type(value)([self.item(part) for part in value])
+            parts = [self.item(part) for part in value]
+            made = type(value)(parts)
+            self.copied.append((made, parts))
+            return made
         if type(value) in SIMPLE:
             return value
         raise RecordingAborted
@@ -229,6 +236,21 @@ class Recorder:
     def allow(self, name: str, function: Callable[..., Any]) -> None:
         """Called before a function written in Python is."""
         if name not in TOLD and not harmless(name, function):
+            raise RecordingAborted
+
+    def identity(self, *values: Any) -> None:
+        """Called before values are told apart by what they are, not by what they hold: whether
+        these are one object, or are the key of a dict. What stands for another value is none, and
+        which numbers are one object nobody knows."""
+        stand_ins = [*self.given, *[made for made, _ in self.copied]]
+        if any(isinstance(value, Unread) for value in values) or (
+            any(type(value) is Varying for value in values)
+            and all(isinstance(value, Varying | int | float) for value in values)
+        ):
+            raise RecordingAborted
+        if any(value is one for value in values for one in stand_ins) and not any(
+            type(value) in SIMPLE for value in values
+        ):
             raise RecordingAborted
 
     def depends(self, node: Node) -> bool:
@@ -265,6 +287,10 @@ class Recorder:
             and not looked_at([*self.arguments, *self.tape.fed.values()])
             and all(same(self.names.get(name), value) for name, value in self.fixed.items())
             and all(self._only_read(tensor) for tensor in self.given)
+            and all(
+                len(made) == len(parts) and all(map(is_, made, parts))
+                for made, parts in self.copied
+            )
             and all(tensor.looked_at is node for tensor, node in self.viewed)
             and all(
                 self._free(slot.get(self.names)) for slot in self.slots if isinstance(slot, Place)

@@ -23,7 +23,7 @@ from ...graph.op import known, number
 from ...graph.params import type_name
 from ...graph.registry import F
 from ...graph.state import STATE, grad_mode
-from ...graph.symbolic_numbers import RecordingAborted, Unread, Varying
+from ...graph.symbolic_numbers import RecordingAborted, Varying
 from ...numerals import short
 from .dialect import is_numeric_list, kind_of, misfit
 from .housekeeping import count_step
@@ -257,8 +257,8 @@ _COMPARED = (Tensor, int, float, np.generic, calls.Results)
 def compare(symbol: str, left: Any, right: Any) -> Any:
     """`left symbol right`, elementwise on tensors."""
     if symbol == "is":
-        if isinstance(left, _UNKNOWN) or isinstance(right, _UNKNOWN):
-            _foresee(left, right)
+        if STATE.recorder is not None:
+            STATE.recorder.identity(left, right)
         return left is right or _are_one(left, right)
     if symbol == "is not":
         return not compare("is", left, right)
@@ -296,18 +296,6 @@ def compare(symbol: str, left: Any, right: Any) -> Any:
         same = equal(left, right)
         return same if symbol == "==" else not same
     return _python_comparison(symbol, left, right)
-
-
-_UNKNOWN = (Unread, Varying)  # what may be something else in the next step
-
-
-def _foresee(left: Any, right: Any) -> None:
-    """Give a recording up where two values may be one object in another step: a number is never
-    what is none, and which numbers are one object nobody knows."""
-    if all(isinstance(value, (*_UNKNOWN, int, float)) for value in (left, right)) or (
-        isinstance(left, Unread) or isinstance(right, Unread)
-    ):
-        raise RecordingAborted
 
 
 def _are_one(left: Any, right: Any) -> bool:
@@ -376,6 +364,7 @@ def contains(container: Any, item: Any) -> bool:
     if isinstance(container, dict | set | frozenset):
         if isinstance(item, tuple):
             count_nested(item)
+        _told((item,))
         try:
             return item in container
         except TypeError:
@@ -541,8 +530,23 @@ def pairs_of(values: Any) -> dict[Any, Any]:
             raise TypeError(f"cannot convert {told} to a sequence") from None
         if len(parts) != 2:
             raise ValueError(f"{told} has length {len(parts)}; 2 is required")
+        _told(parts[:1])
         found[parts[0]] = parts[1]
     return found
+
+
+def keys_of(values: Any) -> Any:
+    """The values that a set or dict is made of."""
+    found = items_of(values)
+    _told(found)
+    return found
+
+
+def _told(keys: Any) -> None:
+    """Let a recorder know of keys, as `dict_key` does."""
+    if STATE.recorder is not None:
+        for key in keys:
+            STATE.recorder.identity(key)
 
 
 def is_edge(value: Any) -> bool:

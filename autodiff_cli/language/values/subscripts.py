@@ -145,6 +145,8 @@ def plain_key(key: Any) -> Any:
 
 def dict_key(key: Any, span: Any = None) -> Any:
     """A value that can be a dict key."""
+    if STATE.recorder is not None:
+        STATE.recorder.identity(key)
     if type(key) is tuple:
         for part in key:
             dict_key(part, span)

@@ -30,6 +30,7 @@ from .operations import (
     contains,
     equal,
     items_of,
+    keys_of,
     pairs_of,
     truth,
     unary,
@@ -268,7 +269,7 @@ def _of_sets(names: str) -> dict[str, Getter]:
     """Methods that take the items of other sets or lists."""
 
     def make(method: str) -> Getter:
-        return _bound(method, lambda value, *others: getattr(value, method)(*map(items_of, others)))
+        return _bound(method, lambda value, *others: getattr(value, method)(*map(keys_of, others)))
 
     return {name: make(name) for name in names.split()}
 
