@@ -32,14 +32,14 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .mutants import CONFIGURATION, PACKAGE, imported, install, marked, walked
+from .mutants import CONFIGURATION, PACKAGE, Site, imported, install, marked, walked
 
 ROOT = PACKAGE.parent
 MUTANTS = Path(__file__).with_name("mutants.py")
@@ -94,15 +94,24 @@ def text_of(name: str) -> str:
     return (PACKAGE / name).read_text("utf-8")
 
 
+def keys(name: str, sites: Iterable[Site]) -> Iterator[str]:
+    """What says which place a site is as long as its function stays."""
+    counts: dict[str, int] = defaultdict(int)
+    for site in sites:
+        place = f"{name} {site.owner} {site.kind}"
+        counts[place] += 1
+        yield f"{place} {counts[place]}"
+
+
 def drawn(n: int, seed: int, prelude: float, only: str) -> list[dict[str, Any]]:
     """The mutants of a seed: a share of them in the prelude, each place as likely as any other."""
     generator = random.Random(seed)
     pools: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
-    first = places = 0
+    first = 0
     for name in files():
         library = name.endswith(".expr")
         _, walk = walked(text_of(name))
-        for site in walk.sites:
+        for site, key in zip(walk.sites, keys(name, walk.sites), strict=True):
             if (library and site.early and "." not in site.owner) or not re.search(
                 only, f"{name}:{site.line}"
             ):
@@ -112,11 +121,10 @@ def drawn(n: int, seed: int, prelude: float, only: str) -> list[dict[str, Any]]:
                 "blocks": [first + block for block in site.blocks],
                 "around": [first + block for block in site.around],
                 "module": [first, first + walk.blocks],
-                "place": -1 if library else places + site.ordinal,
+                "key": key,
             }
             pools[library].append({"file": name, **vars(site), **own})
         first += walk.blocks
-        places += 0 if library else len(walk.sites)
     share = {True: round(n * prelude), False: n - round(n * prelude)}
     found = []
     if OPTIONS.seen:
@@ -297,6 +305,7 @@ class Reach:
 
         self.tests: list[str] = []
         self.seconds: dict[str, float] = {}
+        self.numbers: dict[str, int] = {}
         # Those that fail with marks, and may pass with mutants: there are fewer.
         self.doubtful: set[str] = set()
         rows = []
@@ -317,11 +326,12 @@ class Reach:
         self.bits = np.stack(rows)
         self.order = np.bitwise_count(self.bits).sum(1, dtype=int)
 
-    def sees(self, number: int) -> list[str]:
-        """The tests of one column, the quick ones first."""
+    def sees(self, mutant: dict[str, Any]) -> list[str]:
+        """The tests in which a change has another value, the quick ones first."""
         import numpy as np
 
-        if number < 0:
+        number = self.numbers.get(mutant["key"])
+        if number is None:
             return []
         found = [self.tests[i] for i in np.flatnonzero(self._hit(number, number + 1))]
         return sorted(found, key=lambda name: self.seconds[name])
@@ -329,7 +339,7 @@ class Reach:
     def few(self, most: int) -> Callable[[dict[str, Any]], bool]:
         """Whether a change has another value in some tests, and in no more than so many."""
         counts = self.tests_by_block()
-        return lambda mutant: 0 < counts[mutant["place"]] <= most
+        return lambda mutant: 0 < counts[self.numbers[mutant["key"]]] <= most
 
     def early(self, mutant: dict[str, Any]) -> bool:
         """Whether a change shows while the package is imported."""
@@ -513,7 +523,7 @@ class Runner:
                 # What a module makes when a test first needs it shows in those that come later.
                 mine = list(dict.fromkeys(mine + self.reach.of_module(mutant)))
                 if self.values is not None:
-                    mine = list(dict.fromkeys(self.values.sees(mutant["place"]) + mine))
+                    mine = list(dict.fromkeys(self.values.sees(mutant) + mine))
                 given = [items[name] for name in mine if name in items]
                 jobs.append((mutant, self._tried(mutant["number"], given)))
             else:
@@ -666,7 +676,9 @@ def prepared() -> None:
 
 
 def _kept(folder: str) -> Reach:
-    return Reach(Path(folder))
+    found = Reach(Path(folder))
+    found.numbers = json.loads(Path(folder, "numbers").read_text())
+    return found
 
 
 def arguments() -> argparse.Namespace:

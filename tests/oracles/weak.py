@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import ast
 import copy
+import json
 import marshal
 import os
 import re
@@ -217,9 +218,11 @@ class Comparer(ast.NodeTransformer):
         return node
 
 
-def rewritten(folder: Path) -> tuple[dict[int, str], int]:
-    """The places that are compared, by number, of how many; their code is left in a folder."""
+def rewritten(folder: Path) -> tuple[dict[int, str], dict[str, int]]:
+    """The places that are compared, by number, and the numbers of all by key; their code is left
+    in a folder."""
     found: dict[int, str] = {}
+    numbers: dict[str, int] = {}
     first = 0
     for name in mutate.files():
         if not name.endswith(".py"):
@@ -233,8 +236,9 @@ def rewritten(folder: Path) -> tuple[dict[int, str], int]:
         for site in comparer.compared:
             change = f"{site.before[:90]} -> {site.after[:90]}"
             found[first + site.ordinal] = f"{name}:{site.line} {site.kind} {site.owner}: {change}"
+        numbers.update({key: first + i for i, key in enumerate(mutate.keys(name, numbered.sites))})
         first += len(numbered.sites)
-    return found, first
+    return found, numbers
 
 
 class Watcher(mutate.Recorder):
@@ -278,10 +282,12 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         built = mutate.Built(Path(name, "built"), [])
-        places, count = rewritten(built.folder / "prelude")
+        places, numbers = rewritten(built.folder / "prelude")
+        count = len(numbers)
         built.firsts = dict.fromkeys(filter(lambda file: file.endswith(".py"), mutate.files()), 0)
         folder = given.keep or Path(name, "kept")
         folder.mkdir()
+        (folder / "numbers").write_text(json.dumps(numbers))
         started = []
         for share in range(given.workers):
             marks = folder / f"hits-{share}"
