@@ -134,7 +134,7 @@ def _cubic(
     low, high = bounds if bounds is not None else (x1, x2) if x1 <= x2 else (x2, x1)
     d1 = g1 + g2 - 3 * (f1 - f2) / (x1 - x2)
     square = d1**2 - g1 * g2
-    if square < 0 or np.isnan(square):
+    if not square >= 0:  # nor is what is no number
         return (low + high) / 2.0
     d2 = np.sqrt(square)
     if x1 <= x2:
