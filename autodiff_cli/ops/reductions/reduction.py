@@ -20,7 +20,7 @@ from ...graph.declare import (
     opaque,
     reduction,
 )
-from ...graph.dtypes import BOOL, FLOAT16, FLOAT32, INT64, UINT8, is_float
+from ...graph.dtypes import BOOL, FLOAT16, INT64, UINT8, is_float
 from ...graph.registry import F
 from ...graph.samples import Bad, S, bools, ints, t
 from ...graph.shapes import dims_of, reduced_count, reduced_shape
@@ -156,8 +156,10 @@ def nanmean(input, dim, keepdim, dtype):
 def _prod(x, dim, keepdim, dtype=None):
     axis = dim if dim is not None and x.ndim else None
     dtype = _sum_dtype(x, dtype)
-    wide = FLOAT32 if dtype == FLOAT16 else dtype  # as PyTorch multiplies
-    return np.multiply.reduce(x, axis=axis, dtype=wide, keepdims=keepdim).astype(dtype)
+    if dtype == FLOAT16:  # rounded after each factor, as in PyTorch
+        last = np.multiply.accumulate(np.insert(x, 0, 1, axis), axis or 0, dtype).take(-1, axis)
+        return last.reshape(reduced_shape(x.shape, one(axis), keepdim))
+    return np.multiply.reduce(x, axis=axis, dtype=dtype, keepdims=keepdim)
 
 
 ZEROS = S(t(2, 3, values=[[0.0, 2.0, 3.0], [0.0, 0.0, 5.0]]), 1)
@@ -244,7 +246,7 @@ def _declare_extreme_over(name, kernel, word):
         errors=EMPTY,
         kink=lambda input, dim, keepdim: _lead(input, getattr(F, name), dim),
     )
-    def extreme(input: Tensor, dim: Dims = (), keepdim: bool = False):
+    def extreme(input: Tensor, dim: Dims | None = (), keepdim: bool = False):
         pass
 
     extreme.doc = f"{word} element over `dim`, or over everything; ties share the slope evenly."

@@ -179,7 +179,7 @@ def new_tensor(input: Tensor, data: Any, *, dtype: Dtype | None = None):
 
 def _range_size(start, end, step):
     if step == 0:
-        raise fault("E205 arange-step")
+        raise fault("E205 arange-step", step)
     for value in (start, end, step):
         if type(value) is int:
             to_int(value)
@@ -199,6 +199,8 @@ def _bounds(start, end, step, dtype):
         int(bound) if whole and type(bound) is float and math.isfinite(bound) else bound
         for bound in (start, end, step)
     ]
+    if cut[2] == 0:
+        raise fault("E205 arange-step", step)
     return [*cut, dtype]
 
 

@@ -80,18 +80,12 @@ def flipud(input: Tensor):
 def _roll_shape(input, shifts, dims):
     amounts = (shifts,) if isinstance(shifts, int) else shifts
     if not amounts or len(amounts) != (1 if not dims else len(dims)):
-        raise fault("E304 roll-needs-many-dims", shifts, dims or "none")
+        raise fault("E304 roll-needs-many-dims", amounts, dims or "none")
     return input.shape, input.dtype
 
 
-def _rolled(x, shifts, dims):
-    if not x.ndim:
-        return x
-    return np.roll(x, shifts, dims or None)
-
-
 @movement(
-    _rolled,
+    lambda x, shifts, dims: np.roll(x, shifts, dims or None),
     shape=_roll_shape,
     vjp=lambda g, out, input, shifts, dims: F.roll(
         g, -shifts if isinstance(shifts, int) else tuple(-s for s in shifts), dims
@@ -100,7 +94,7 @@ def _rolled(x, shifts, dims):
     errors=[Bad("E304", t(2, 3), (1, 2), 0)],
     properties=frozenset({CHANNELS}),
 )
-def roll(input: Tensor, shifts: Ints, dims: Dims = ()):
+def roll(input: Tensor, shifts: Ints, dims: Dims | None = ()):
     """Elements moved along dims, around the ends; without dims as one long row."""
 
 
