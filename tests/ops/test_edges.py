@@ -24,6 +24,7 @@ from autodiff_cli.source import Source
 from tests.oracles.edges import BEFORE, edges
 from tests.together import together
 
+HEADS = "torch.nn.MultiheadAttention(4, 2, "
 NUMBER = re.compile(r"[-+]?\d+\.?\d*(?:e[-+]?\d+)?")
 
 
@@ -53,6 +54,7 @@ def test_as_pytorch(expression: str, wanted: str) -> None:
     [
         ("torch.zeros(2, 3).scatter(1, torch.tensor([[0, 2]]), x)", "x[:1, :2]"),
         ("torch.zeros(2, 3).scatter_add(0, torch.tensor([[0], [1]]), x)", "x[:2, :1]"),
+        ("torch.ones(2, 3).scatter_reduce(1, torch.tensor([[0, 2]]), x, 'sum')", "x[:1, :2]"),
         ("F.adaptive_avg_pool1d(x, 0)", "x[:0]"),
     ],
 )
@@ -84,6 +86,13 @@ def test_channels_are_dropped(rank: int, p: float) -> None:
         ("E504", "torch.histc(torch.tensor([-1.5e308, 1.5e308], dtype=torch.float64), 2)"),
         ("E504", "torch.histogram(torch.tensor([-1.5e308, 1.5e308], dtype=torch.float64), 2)"),
         ("E309", "F.interpolate(torch.ones(1, 1, 1), scale_factor=1e9)"),
+        ("E308", "F.linear(torch.ones(3), torch.ones(2, 2, 3))"),
+        ("E308", "F.linear_cross_entropy(torch.ones(3), torch.ones(2, 2, 3), torch.tensor([0]))"),
+        ("E308", "F.fractional_max_pool2d(torch.ones(1, 4, 4), 0, 2)"),
+        ("E308", "F.fractional_max_pool3d(torch.ones(1, 4, 4, 4), 3, 2)"),
+        ("E308", f"{HEADS}vdim=3)(torch.ones(2, 4), torch.ones(3, 4), torch.ones(2, 3))"),
+        ("E308", f"{HEADS})(torch.ones(2, 4), torch.ones(3, 4), torch.ones(3, 3))"),
+        ("E203", "F.max_pool2d(torch.ones(1, 1, 3), (1, 2), (1, 2), (0, 3), (1, 5))"),
         ("E205", "torch.poisson(torch.tensor([2.0**53 + 2], dtype=torch.float64))"),
     ],
 )

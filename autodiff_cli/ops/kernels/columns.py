@@ -79,9 +79,9 @@ def blocks(
 ) -> Iterator[tuple[slice, slice]]:
     """Slices of the batch and of the first dim of places whose columns fill about a CHUNK."""
     line = channels * math.prod(kernel) * math.prod(sizes[1:]) * itemsize
-    bands = min(-(-line * sizes[0] // CHUNK), sizes[0]) or 1
+    bands = min(-(-line * sizes[0] // CHUNK), sizes[0])
     cuts = [sizes[0] * i // bands for i in range(bands + 1)]
-    samples = max(1, CHUNK // max(line * sizes[0], 1))
+    samples = max(1, CHUNK // (line * sizes[0]))
     for start in range(0, batch, samples):
         for first, last in pairwise(cuts):
             yield slice(start, min(start + samples, batch)), slice(first, last)

@@ -17,7 +17,7 @@ MOST = 4096  # numbers in matrices: it takes a tenth of a millisecond and more f
 
 def directed(a: np.ndarray, vectors: np.ndarray, lower: bool) -> np.ndarray:
     """Eigenvectors of matrices of which a triangle is read, with PyTorch's signs."""
-    n = a.shape[-1]
+    *_, n = a.shape
     if not 3 <= n <= LARGEST or a.size > MOST or not np.isfinite(a).all():
         return vectors
     pairs = zip(a.reshape(-1, n, n), vectors.reshape(-1, n, n), strict=True)
@@ -58,7 +58,7 @@ def _rotation(f: Any, g: Any) -> tuple[Any, Any, Any]:
     if f == 0:
         return f, type(f)(1), g
     length = np.sqrt(f * f + g * g)
-    if abs(f) > abs(g) and f < 0:
+    if -f > abs(g):
         length = -length
     return f / length, g / length, length
 

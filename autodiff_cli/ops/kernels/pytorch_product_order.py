@@ -69,7 +69,7 @@ def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def batched_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """`a @ b` of batches of matrices of float32."""
     (m, k), n = a.shape[-2:], b.shape[-1]
-    if 0 < m * k * n < FEW:
+    if k and m * k * n < FEW:
         total: np.ndarray = a[..., :1] * b[..., :1, :]
         for at in range(1, k):
             total += a[..., at : at + 1] * b[..., at : at + 1, :]

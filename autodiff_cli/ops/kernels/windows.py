@@ -243,7 +243,7 @@ def _interpolated(
         t = source - first
         at = np.stack([first, np.minimum(first + 1, length - 1)], 1)
         return Taps(at, np.stack([1 - t, t], 1), None, length)
-    first = np.minimum(np.floor(source).astype(np.intp), length - 1)
+    first = np.floor(source).astype(np.intp)
     weight = cubic_weights(source - first, -0.75)
     at = (first[:, None] + np.arange(-1, 3)).clip(0, length - 1)
     return Taps(at, weight, None, length)
@@ -355,7 +355,7 @@ GATHERED = 1 << 23  # elements at a time: windows that overlap have each element
 def _segmented(x: Any, axis: int, table: Taps) -> Any:
     out, width = table.at.shape
     result = _zeros(x, axis, out)
-    lines = max(1, x.size // max(1, x.shape[axis]))
+    lines = max(1, x.size // x.shape[axis])
     step = max(1, GATHERED // (width * lines))
     for first in range(0, out, step):
         rows = slice(first, first + step)

@@ -61,7 +61,7 @@ def _slogdet(a):
 
 def _cofactors(a):
     """`det(a) * inv(a).T`; by singular values where the matrix is singular."""
-    n = a.shape[-1]
+    *_, n = a.shape
     scale = np.linalg.det(a)[..., None, None]
     regular = np.isfinite(scale) & (scale != 0)
     inverse = np.linalg.inv(np.where(regular, a, np.eye(n, dtype=a.dtype)))
@@ -87,7 +87,7 @@ def cofactors(A: Tensor):
 def _cofactors_slope(g, a):
     """Of `A = U S V'` the cofactors are those of the diagonal S, turned back by U and V; there the
     slopes are the products of all singular values but two, finite for every matrix."""
-    n = a.shape[-1]
+    *_, n = a.shape
     if n < 2 or not a.size or not np.isfinite(a).all():
         return np.full(np.broadcast_shapes(a.shape, g.shape), 0 if n < 2 else np.nan, a.dtype)
     u, values, vh = np.linalg.svd(a)

@@ -72,12 +72,13 @@ def system_shape(name, a, b, left):
     if b.ndim < 2:
         raise fault("E308 needs-matrix-right-side", name, b)
     require_same_dtype(name, a, b)
-    if b.shape[-2 if left else -1] != a.shape[-1]:
+    *_, n = a.shape
+    if b.shape[-2 if left else -1] != n:
         raise fail(
             "E301",
             f"`{name}` cannot solve {'A X = B' if left else 'X A = B'} with A of shape "
             f"{shape_text(a.shape)} and B of shape {shape_text(b.shape)}",
-            help=f"B needs {a.shape[-1]} {'rows' if left else 'columns'}",
+            help=f"B needs {n} {'rows' if left else 'columns'}",
         )
     return broadcast_shapes(a.shape[:-2], b.shape[:-2]) + b.shape[-2:]
 

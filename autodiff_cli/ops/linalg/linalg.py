@@ -107,7 +107,7 @@ def _solve_shape(A, B, left):
     require_same_dtype("linalg.solve", A, B)
     if not B.ndim:
         raise fault("E308 linalg-solve-needs-right")
-    n = A.shape[-1]
+    *_, n = A.shape
     vector = is_vector(A, B)
     if vector and not left:
         raise fault("E308 linalg-solve-left-false", B.shape)
@@ -230,7 +230,7 @@ def matrix_exp(input: Tensor):
 @matrix_exp.vjp
 def _(g, out, input):
     """Upper right block of the exponential of `[[A.T, g], [0, A.T]]` (Al-Mohy and Higham 2009)."""
-    n = input.shape[-1]
+    *_, n = input.shape
     matrix = transposed(input)
     last = input.ndim - 1
     top = F.cat((matrix, g), last)
