@@ -240,13 +240,9 @@ def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str |
     if right.ndim < 2 or right.shape[-2] != m:
         raise fault("E301 linalg-lstsq-cannot-solve", input, b, m)
     solution, ranks, values, residuals = F.lstsq_raw(input, right, rcond, driver or "gelsy")
-    if m > n and driver != "gelsy" and driver is not None and _full_rank(ranks, n, driver):
+    if m > n and driver not in (None, "gelsy") and (value_of(ranks) == n).all():
         error = right - input @ solution
         residuals = F.sum(error * error, -2)
     if vector:
         solution = F.reshape(solution, solution.shape[:-1])
     return solution, residuals, ranks, F.detach(values)
-
-
-def _full_rank(ranks, n, driver):
-    return driver == "gels" or bool((value_of(ranks) == n).all())

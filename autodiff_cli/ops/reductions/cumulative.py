@@ -47,9 +47,10 @@ def _running(ufunc):
 def _sums(x, dim, dtype):
     """Running sums that begin at 0: no zero among them has a sign."""
     out = _running(np.add)(x, dim, dtype)
-    first = out[(slice(None),) * dim + (slice(1),)] if x.ndim else out
-    if x.ndim and not first.all() and np.signbit(first[first == 0]).any():
-        out += 0
+    if x.ndim:
+        first = out[(slice(None),) * dim + (slice(1),)]
+        if np.signbit(first[first == 0]).any():
+            out += 0
     return out
 
 
@@ -219,7 +220,7 @@ def _(g, out, input, dim):
     if not input.shape:
         return (g,)
     n = input.shape[dim]
-    if n > 1:
+    if n:
         here, after = F.narrow(out, dim, 0, n - 1), F.narrow(out, dim, 1, n - 1)
         decay = F.where(
             F.eq(here, after), 1.0, F.exp(F.sub(here, after))
@@ -283,7 +284,7 @@ def diff(
     x = F.cat(parts, dim) if len(parts) > 1 else input
     if not x.shape[dim]:
         return x
-    for _ in range(max(min(n, x.shape[dim]), 1)):
+    for _ in range(min(n, x.shape[dim])):
         later, earlier = _neighbours(x, dim)
         x = F.logical_xor(later, earlier) if x.dtype == BOOL else F.sub(later, earlier)
     return x

@@ -199,7 +199,7 @@ def cov(
     weighted = x if weights is None else F.mul(x, weights)
     centered = F.sub(x, F.div(F.sum(weighted, (1,), True), total))
     lost = number(float(correction))
-    if weights is not None and aweights is not None and correction != 0:
+    if aweights is not None and correction != 0:
         lost = F.mul(F.div(F.sum(F.mul(weights, aweights)), total), correction)
     scale = F.clamp(F.sub(total, lost), 0)
     other = centered if weights is None else F.mul(centered, weights)
