@@ -151,7 +151,7 @@ def pooled_size(
     out = (length + 2 * padding - reach + (stride - 1 if ceil else 0)) // stride + 1
     if ceil and (out - 1) * stride >= length + padding:
         out -= 1
-    if out < 1 or length < 1:
+    if out < 1:
         raise fault("E308 window-finds-no-place", name, reach, length, padding)
     if dilation > length and ((np.arange(out) * stride - padding) % dilation >= length).any():
         raise fault("E203 windows-in-the-padding", name, length)
@@ -366,9 +366,8 @@ def _segmented(x: Any, axis: int, table: Taps) -> Any:
         counts = valid.sum(1)
         filled = counts > 0
         starts = (np.cumsum(counts) - counts)[filled]
-        if starts.size:
-            to = first + np.flatnonzero(filled)
-            result[_key(axis, to)] = np.add.reduceat(parts, starts, axis=axis)
+        to = first + np.flatnonzero(filled)
+        result[_key(axis, to)] = np.add.reduceat(parts, starts, axis=axis)
     return result
 
 

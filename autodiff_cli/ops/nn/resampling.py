@@ -138,7 +138,7 @@ def _mode(mode, n, align_corners, antialias):
     if n not in dims:
         wanted = " or ".join(f"{d + 2}" for d in dims)
         raise fault("E308 mode-works-tensors-dims", mode, wanted, n + 2)
-    if (antialias and kind not in ("linear", "cubic", "lanczos")) or (antialias and n != 2):
+    if antialias and (n != 2 or kind not in ("linear", "cubic", "lanczos")):
         raise fault("E205 antialias-works-modes-bilinear")
     if kind == "lanczos" and (not antialias or align_corners):
         raise fault("E205 mode-lanczos-needs-antialias")
@@ -204,8 +204,7 @@ def interpolate(
         )
     if input.dtype != UINT8 or mode in ("linear", "trilinear"):
         require_float("interpolate", input)
-    recompute = bool(recompute_scale_factor) or (mode == "area" and scale_factor is not None)
-    sizes, scales = _sizes_and_scales(input, size, scale_factor, recompute)
+    sizes, scales = _sizes_and_scales(input, size, scale_factor, recompute_scale_factor)
     kind = _mode(mode, n, align_corners, antialias)
     if kind == "area":
         return getattr(F, f"adaptive_avg_pool{n}d")(input, sizes)

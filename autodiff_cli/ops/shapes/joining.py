@@ -213,7 +213,7 @@ def _sizes_by(input, split_size, dim):
     size = input.shape[dim]
     if split_size < 0 or (split_size == 0 and size):
         raise fault("E305 split-into-pieces", split_size)
-    if not split_size or not size:
+    if not size:
         return (size,)
     whole, rest = divmod(size, split_size)
     _check_count(whole)
@@ -226,11 +226,7 @@ def _pieces(sizes, input, dim):
 
 
 def _cut(x, sizes, dim):
-    return (
-        tuple(np.split(x, list(accumulate(sizes))[:-1], dim))
-        if len(sizes) > 1
-        else (x,) * len(sizes)
-    )
+    return tuple(np.split(x, list(accumulate(sizes))[:-1], dim)[: len(sizes)])
 
 
 def _split_ops(prefix: str, options: dict[str, Any]) -> None:

@@ -329,9 +329,7 @@ def flatten(input: Tensor, start_dim: Dim = 0, end_dim: Dim = -1):
         raise fault("E304 flatten-dim-dim", start_dim, end_dim)
     if start_dim == end_dim:
         return input
-    count = 1
-    for size in shape[start_dim : end_dim + 1]:
-        count *= size
+    count = prod(shape[start_dim : end_dim + 1])
     return F.reshape(input, (*shape[:start_dim], count, *shape[end_dim + 1 :]))
 
 
