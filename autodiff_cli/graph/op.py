@@ -383,7 +383,7 @@ class Op(Declared):
     def _apply_composite(self, args: tuple[Any, ...], inputs: tuple[Node, ...]) -> Any:
         floats = {x.dtype for x in inputs if x.dtype.kind == "f" and (x.shape or not x.weak)}
         mixed = "as its input" in self.properties and inputs[0].dtype is FLOAT16
-        if floats == {FLOAT16} or mixed:
+        if mixed or (floats == {FLOAT16} and "rounds each step" not in self.properties):
             body = as_half(self.body(*[as_single(arg) for arg in args]))  # type: ignore[misc]  # declared with the kind
         else:
             body = self.body(*args)  # type: ignore[misc]  # declared with the kind

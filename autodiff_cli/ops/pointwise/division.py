@@ -60,6 +60,7 @@ def _(g, out, input, other):
     grad_fn="MulBackward0",
     samples=[S(1.5, t(2, 3, low=0.5)), S(2, ints(3)), S(1, t(low=0.5))],
     counterpart="div",
+    properties=frozenset({"rounds each step"}),
 )
 def number_quotient(input: Tensor, other: Tensor):
     """A number by a tensor, with PyTorch's rounding: the reciprocal times the number."""
