@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from itertools import groupby
 from operator import attrgetter
@@ -20,7 +21,7 @@ from ..values.operations import items_of
 from ..values.subscripts import out_of_range, plain_key
 from ..values.user_classes import UserClass, library_class
 from ..values.values import Namespace
-from .module_methods import MODULE, add_module
+from .module_methods import MODULE, add_module, check_name
 from .modules import Module, laid_out
 
 Table = dict[str, Any]
@@ -36,13 +37,20 @@ def _position(owner: Module, key: Any, count: int) -> int:
     return at % count
 
 
-def _checked(module: Any, owner: Module) -> Module:
-    if not isinstance(module, Module):
+def _checked(module: Any, owner: Module) -> Module | None:
+    if module is not None and not isinstance(module, Module):
         name = getattr(module, "name", "").replace("_", "")  # of a function, as `relu`
         alike = next((n for n in names_of(Namespace("nn")) if n.lower() == name), None)
         made = f"{alike}()" if alike else "Linear(2, 2)"
         raise fault("E208 holds-modules", kind_of(module), owner=owner, made=made)
     return module
+
+
+def _modules_of(other: Any) -> list[Any]:
+    """What a Sequential is joined with: the modules of another."""
+    if not isinstance(other, Module) or SEQUENTIAL not in other.cls.line:
+        raise fault("E208 joined-with-sequential", kind_of(other))
+    return list(other.modules.values())
 
 
 def _renumber(table: Table, values: Iterable[Any]) -> None:
@@ -61,8 +69,9 @@ def _another(owner: Module) -> Any:
 class Contents:
     """What a container holds: the attribute of it that they are in, and what they have to be."""
 
-    def __init__(self, where: str, check: Callable[[Any, Module], Any]) -> None:
-        self.table: Callable[[Module], Table] = attrgetter(where)
+    def __init__(self, what: str, check: Callable[[Any, Module], Any]) -> None:
+        self.what = what
+        self.table: Callable[[Module], Table] = attrgetter(f"{what}s")
         self.check = check
 
 
@@ -109,11 +118,9 @@ class Items(Contents):
         _renumber(table, values)
         return owner if sequential else None
 
-    def pop(self, owner: Module, key: Any = -1) -> Any:
-        table = self.table(owner)
-        values = list(table.values())
-        value = values.pop(_position(owner, key, len(values)))
-        _renumber(table, values)
+    def pop(self, owner: Module, key: Any) -> Any:
+        value = self.get(owner, key)
+        self.delete(owner, key)
         return value
 
     def delete(self, owner: Module, key: Any) -> None:
@@ -137,11 +144,17 @@ class Items(Contents):
             "__iter__": lambda owner: iter(list(table(owner).values())),
             "__getitem__": self.get,
             "__setitem__": self.set,
-            "__delitem__": self.delete,
-            "__add__": self.joined,
             "__iadd__": self.extend,
             "append": self.append,
             "extend": self.extend,
+        }
+
+    def methods_of_modules(self) -> dict[str, Callable[..., Any]]:
+        """A ParameterList has no others."""
+        return {
+            **self.methods(),
+            "__delitem__": self.delete,
+            "__add__": self.joined,
             "insert": self.insert,
             "pop": self.pop,
         }
@@ -157,11 +170,7 @@ class Entries(Contents):
         return table[key]
 
     def set(self, owner: Module, key: Any, value: Any) -> None:
-        if not isinstance(key, str) or "." in key or not key:
-            raise fault(
-                "E205 key-string-without-dot", "KeyError" if isinstance(key, str) else "TypeError"
-            )
-        self.table(owner)[key] = self.check(value, owner)
+        self.table(owner)[check_name(owner, key, self.what)] = self.check(value, owner)
 
     def update(self, owner: Module, values: Any) -> None:
         if isinstance(values, Module) and "items" in values.cls.flat:
@@ -175,11 +184,12 @@ class Entries(Contents):
 
     def pop(self, owner: Module, key: Any) -> Any:
         value = self.get(owner, key)
-        del self.table(owner)[key]
+        self.delete(owner, key)
         return value
 
     def delete(self, owner: Module, key: Any) -> None:
-        self.pop(owner, key)
+        self.get(owner, key)
+        del self.table(owner)[key]
 
     def methods(self) -> dict[str, Callable[..., Any]]:
         table = self.table
@@ -203,15 +213,15 @@ def _class(name: str, methods: dict[str, Callable[..., Any]]) -> UserClass:
     return library_class(name, [MODULE], methods)
 
 
-_ITEMS = Items("modules", _checked)
-_ENTRIES = Entries("modules", _checked)
+_ITEMS = Items("module", _checked)
+_ENTRIES = Entries("module", _checked)
 
 # -- Sequential -----------------------------------------------------------------------------------
 
 
 def _sequential_init(self: Module, *args: Any) -> None:
     self.ready = True
-    if len(args) == 1 and isinstance(args[0], dict):
+    if len(args) == 1 and isinstance(args[0], OrderedDict):
         for name, module in args[0].items():
             add_module(self, name, _checked(module, self))
     else:
@@ -227,8 +237,12 @@ def _sequential_forward(self: Module, input: Any) -> Any:
 
 def _sequential_add(self: Module, other: Any) -> Module:
     made = _another(self)
-    _renumber(made.modules, [*self.modules.values(), *_checked(other, self).modules.values()])
+    _renumber(made.modules, [*self.modules.values(), *_modules_of(other)])
     return made
+
+
+def _sequential_extend(self: Module, other: Any) -> Module:
+    return _ITEMS.extend(self, _modules_of(other))
 
 
 def _sequential_times(self: Module, times: Any) -> Module:
@@ -250,8 +264,9 @@ SEQUENTIAL = _class(
     {
         "__init__": _sequential_init,
         "forward": _sequential_forward,
-        **_ITEMS.methods(),
+        **_ITEMS.methods_of_modules(),
         "__add__": _sequential_add,
+        "__iadd__": _sequential_extend,
         "__mul__": _sequential_times,
         "__rmul__": _sequential_times,
         "__imul__": _sequential_repeat,
@@ -282,7 +297,7 @@ def _list_repr(self: Module) -> str:
 
 
 MODULE_LIST = _class(
-    "ModuleList", {"__init__": _list_init, "__repr__": _list_repr, **_ITEMS.methods()}
+    "ModuleList", {"__init__": _list_init, "__repr__": _list_repr, **_ITEMS.methods_of_modules()}
 )
 
 
@@ -297,34 +312,42 @@ MODULE_DICT = _class("ModuleDict", {"__init__": _dict_init, **_ENTRIES.methods()
 # -- ParameterList and ParameterDict --------------------------------------------------------------
 
 
-def _as_parameter(value: Any, owner: Module) -> Tensor:
-    if not isinstance(value, Tensor):
+def _as_parameter(value: Any, owner: Module) -> Tensor | None:
+    if isinstance(value, Tensor):
+        return value if value.is_parameter else parameter(value)
+    if value is not None:
         raise fault("E208 holds-parameters", kind_of(value), owner=owner)
-    return value if value.is_parameter else parameter(value)
+    return None
 
 
-_PARAMETER_ITEMS = Items("parameters", _as_parameter)
-_PARAMETER_ENTRIES = Entries("parameters", _as_parameter)
+_PARAMETER_ITEMS = Items("parameter", _as_parameter)
+_PARAMETER_ENTRIES = Entries("parameter", _as_parameter)
 
 
 def _parameter_lines(kind: Callable[[Tensor], str]) -> Callable[[Module], str]:
     def extra_repr(self: Module) -> str:
         lines = []
         for name, tensor in self.parameters.items():
+            held = "Object of type: NoneType"
             if tensor is not None:
                 size = "x".join(map(str, tensor.shape))
-                lines.append(f"  ({name}): Parameter containing: [{kind(tensor)} of size {size}]")
+                held = f"Parameter containing: [{kind(tensor)} of size {size}]"
+            lines.append(f"  ({name}): {held}")
         return "\n".join(lines)
 
     return extra_repr
 
 
-def _parameter_list_init(self: Module, values: Any = None) -> None:
-    self.ready = True
+def _parameter_list_extend(self: Module, values: Any) -> Module:
     if isinstance(values, Tensor):
         raise fail("E208", "a ParameterList is made of a list of tensors", help="write `[...]`")
+    return _PARAMETER_ITEMS.extend(self, values)
+
+
+def _parameter_list_init(self: Module, values: Any = None) -> None:
+    self.ready = True
     if values is not None:
-        _PARAMETER_ITEMS.extend(self, values)
+        _parameter_list_extend(self, values)
 
 
 def _parameter_dict_update(self: Module, parameters: Any) -> None:
@@ -343,13 +366,13 @@ def _parameter_dict_init(self: Module, parameters: Any = None) -> None:
 def _parameter_dict_of(self: Module, entries: Table) -> Module:
     made = _another(self)
     for key, value in entries.items():
-        made.parameters[key] = None if value is None else _as_parameter(value, self)
+        made.parameters[key] = _as_parameter(value, self)
     return made
 
 
 def _parameter_dict_default(self: Module, key: Any, default: Any = None) -> Any:
     if key not in self.parameters:
-        self.parameters[key] = None if default is None else _as_parameter(default, self)
+        self.parameters[key] = _as_parameter(default, self)
     return self.parameters[key]
 
 
@@ -364,6 +387,8 @@ PARAMETER_LIST = _class(
         "__init__": _parameter_list_init,
         "extra_repr": _parameter_lines(lambda tensor: f"torch.{tensor.dtype.name}"),
         **_PARAMETER_ITEMS.methods(),
+        "extend": _parameter_list_extend,
+        "__iadd__": _parameter_list_extend,
     },
 )
 PARAMETER_DICT = _class(
@@ -382,6 +407,7 @@ PARAMETER_DICT = _class(
         "__or__": lambda self, other: _parameter_dict_join(
             _parameter_dict_of(self, self.parameters), other
         ),
+        "__ror__": lambda self, other: {**other, **self.parameters},
         "__ior__": _parameter_dict_join,
         "__reversed__": lambda self: list(reversed(self.parameters)),
         "get": lambda self, key, default=None: self.parameters.get(key, default),

@@ -53,7 +53,7 @@ def check_name(self: Module, name: Any, what: str) -> str:
         raise fail(
             "E205",
             f"the name of a {what} is a string without a dot, not {represent(name)[:40]}",
-            help=f"for example `register_{what}('a', ...)`",
+            help="for example 'a'",
             raises="KeyError" if isinstance(name, str) else "TypeError",
             said=said,
         )

@@ -491,6 +491,8 @@ def delete_item(target: Any, key: Any, span: Any = None) -> None:
     except (KeyError, IndexError, TypeError) as error:
         kind = type(error).__name__
         raise fault("E210 there-no-item", text(key), kind=kind, span=span) from None
+    except AutodiffError as error:
+        raise placed(error, span) from None
 
 
 def delete_attribute(value: Any, name: str, span: Any = None) -> None:
