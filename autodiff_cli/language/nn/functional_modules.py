@@ -1,6 +1,6 @@
 """`torch.func.functional_call` and `stack_module_state`: modules that run with other tensors.
 
-A module is as it was when the call is over, whatever happened in it.
+The tensors of a module are its own again when the call is over, whatever happened in it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,11 @@ from ..values.dialect import kind_of
 from ..values.functions import call_value
 from ..values.operations import items_of, truth
 from ..values.values import builtins_of
+from .module_methods import get_submodule
 from .modules import Module
+
+Given = dict[str, Tensor | None]
+Place = tuple[str, Given, str]
 
 
 def functional_call(
@@ -33,12 +37,17 @@ def functional_call(
     """Call a module with other tensors in place of its parameters and buffers."""
     target = _module("functional_call", module)
     given = _given(parameter_and_buffer_dicts)
+    places = list(_tables(target))
+    new = _tied(places, given) if truth(tie_weights) else given
+    names = [path for path, table, name in places if table[name] is not None]
     if truth(strict):
-        _check_names(target, given)
+        _check_names(target, names, new)
+    for path in given.keys() - {path for path, *_ in places}:
+        get_submodule(target, path.rpartition(".")[0])
     if kwargs is not None and not isinstance(kwargs, dict):
         raise fault("E208 functional_call-needs-kwargs-dict", kind_of(kwargs))
     values = () if args is None else args if isinstance(args, tuple) else (args,)
-    with _replaced(target, given, truth(tie_weights)):
+    with _replaced(places, new, given):
         return call_value(target, list(values), {} if kwargs is None else kwargs)
 
 
@@ -48,32 +57,47 @@ def _module(name: str, value: Any) -> Module:
     return value
 
 
-def _given(dicts: Any) -> dict[str, Tensor]:
+def _given(dicts: Any) -> Given:
     if not isinstance(dicts, dict | tuple | list):
         raise fault("E208 functional_call-needs-dict-tensors", kind_of(dicts), type(dicts))
-    found: dict[str, Tensor] = {}
+    found: Given = {}
     for part in dicts if isinstance(dicts, tuple | list) else (dicts,):
         if not isinstance(part, dict):
             raise fault("E208 functional_call-needs-dict-tensors-2", kind_of(part))
         for key, value in part.items():
             if key in found:
                 raise fault("E205 functional_call-got-two-dicts", key=key)
-            if not isinstance(value, Tensor):
+            if value is not None and not isinstance(value, Tensor):
                 raise fault("E208 functional_call-tensor-not", kind_of(value), key=key)
             found[key] = value
-    return found
+    return dicts if isinstance(dicts, dict) else found
 
 
-def _tables(module: Module) -> Iterator[tuple[str, dict[str, Tensor | None], str]]:
+def _tables(module: Module) -> Iterator[Place]:
     """Every place of a tensor: its path, the table and the name in it."""
-    for path, inner in module.named_modules():
+    for path, inner in module.named_modules(once=False):
         for table in (inner.parameters, inner.buffers):
             for name in table:
                 yield (f"{path}.{name}" if path else name), table, name
 
 
-def _check_names(module: Module, given: dict[str, Tensor]) -> None:
-    names = [path for path, table, name in _tables(module) if table[name] is not None]
+def _tied(places: list[Place], given: Given) -> Given:
+    """What is given for one name of a tensor is for all of its names."""
+    found = dict(given)
+    names: dict[int, list[str]] = {}
+    for path, table, name in places:
+        if table[name] is not None:
+            names.setdefault(id(table[name]), []).append(path)
+    for paths in names.values():
+        values = {id(given[path]): given[path] for path in paths if path in given}
+        if len(values) > 1:
+            raise fault("E205 functional_call-tied", sorted(paths), names=", ".join(sorted(paths)))
+        for value in values.values():
+            found.update(dict.fromkeys(paths, value))
+    return found
+
+
+def _check_names(module: Module, names: list[str], given: Given) -> None:
     missing = [name for name in names if name not in given]
     unknown = [name for name in given if name not in names]
     if missing or unknown:
@@ -91,20 +115,16 @@ def _check_names(module: Module, given: dict[str, Tensor]) -> None:
 
 
 @contextmanager
-def _replaced(module: Module, given: dict[str, Tensor], tied: bool) -> Iterator[None]:
-    places = list(_tables(module))
-    before = [(table, name, table[name]) for _, table, name in places]
-    same = {id(table[name]): given[path] for path, table, name in places if path in given}
+def _replaced(places: list[Place], new: Given, given: Given) -> Iterator[None]:
+    """Modules with other tensors; what is given learns what the call made of them."""
+    changed = [(path, table, name, table[name]) for path, table, name in places if path in new]
     try:
-        for path, table, name in places:
-            value = given.get(path)
-            if value is None and tied and table[name] is not None:
-                value = same.get(id(table[name]))
-            if value is not None:
-                table[name] = value
+        for path, table, name, _ in changed:
+            table[name] = new[path]
         yield
     finally:
-        for table, name, tensor in before:
+        given.update({path: table[name] for path, table, name, _ in changed if path in given})
+        for _, table, name, tensor in changed:
             table[name] = tensor
 
 

@@ -135,7 +135,8 @@ def _apply(self: Module, fn: Any) -> Module:
     return self
 
 
-def _get_submodule(self: Module, target: Any) -> Any:
+def get_submodule(self: Module, target: Any) -> Any:
+    """`get_submodule(target)`."""
     found: Any = self
     for name in target.split(".") if target else []:
         found = found.get_attribute(name)
@@ -148,7 +149,7 @@ def _set_submodule(self: Module, target: Any, module: Any, strict: Any = False) 
     path, _, name = target.rpartition(".")
     if not name:
         raise fault("E205 set_submodule-needs-name")
-    owner = _get_submodule(self, path)
+    owner = get_submodule(self, path)
     if truth(strict):
         owner.get_attribute(name)
     owner.set_attribute(name, module)
@@ -164,7 +165,7 @@ def _share_memory(self: Module) -> Module:
 def _getter(table: str) -> Callable[..., Any]:
     def get(self: Module, target: Any) -> Any:
         path, _, name = target.rpartition(".")
-        owner = _get_submodule(self, path)
+        owner = get_submodule(self, path)
         if owner.get_attribute(name) is not getattr(owner, table).get(name):
             raise fault("E207 submodule-holds-no", table=table[:-1], name=name)
         return getattr(owner, table)[name]
@@ -281,7 +282,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "register_buffer": _register_buffer,
     "register_module": add_module,
     "add_module": add_module,
-    "get_submodule": _get_submodule,
+    "get_submodule": get_submodule,
     "set_submodule": _set_submodule,
     "get_parameter": _getter("parameters"),
     "get_buffer": _getter("buffers"),

@@ -17,21 +17,26 @@ from ...graph.op import constant, value_of
 from ...graph.params import check_device
 from ...graph.registry import F
 from ...graph.state import grad_mode
+from ..python.collections_module import named_tuple
 from ..runtime.attributes import size_of
 from ..values.dialect import kind_of, misfit
 from ..values.factories import Uninitialized, parameter
 from ..values.functions import call_value
 from ..values.operations import truth
-from ..values.values import Device
+from ..values.values import Device, Method
 from .modules import Module
 
 MAX_DEPTH = 200
 
 
-def _state_dict(self: Module, *, prefix: Any = "", keep_vars: Any = False) -> dict[str, Any]:
+def _state_dict(
+    self: Module, *, destination: Any = None, prefix: Any = "", keep_vars: Any = False
+) -> dict[str, Any]:
     """Parameters and buffers by path; they share memory with the module's."""
-    found: dict[str, Any] = OrderedDict()
-    found._metadata = {}  # type: ignore[attr-defined]  # as in PyTorch
+    found: Any = destination
+    if found is None:
+        found = OrderedDict()
+        found._metadata = {}  # as in PyTorch
     keep = truth(keep_vars)
     hooked: list[tuple[str, Module]] = []
     pending: list[tuple[str, Module, int]] = [(prefix, self, 0)]
@@ -48,7 +53,7 @@ def _state_dict(self: Module, *, prefix: Any = "", keep_vars: Any = False) -> di
             hooked.append((path, module))
     for path, module in reversed(hooked):
         for hook in list(module.stored.values()):
-            call_value(hook, [module, found, path, {}], {})
+            call_value(hook, [module, found, path, {"version": 1}], {})
     return found
 
 
@@ -69,33 +74,23 @@ def _stored(module: Module) -> list[tuple[str, Tensor]]:
     return [(name, tensor) for name, tensor in own if tensor is not None]
 
 
-class Matched:
-    """What `load_state_dict` returns."""
-
-    __slots__ = ("missing", "unexpected")
-
-    def __init__(self, missing: list[str], unexpected: list[str]):
-        self.missing = missing
-        self.unexpected = unexpected
-
-    def get_attribute(self, name: str) -> Any:
-        if name == "missing_keys":
-            return self.missing
-        if name == "unexpected_keys":
-            return self.unexpected
-        raise fault("E207 result-no-field", name=name)
-
-    def describe(self) -> str:
-        if not self.missing and not self.unexpected:
-            return "<All keys matched successfully>"
-        return (
-            f"_IncompatibleKeys(missing_keys={self.missing!r}, unexpected_keys={self.unexpected!r})"
-        )
+def _described(keys: Any) -> str:
+    missing, unexpected = keys
+    if not missing and not unexpected:
+        return "<All keys matched successfully>"
+    return f"_IncompatibleKeys(missing_keys={missing!r}, unexpected_keys={unexpected!r})"
 
 
-def _load_state_dict(
-    self: Module, state_dict: Any, strict: Any = True, assign: Any = False
-) -> Matched:
+# What `load_state_dict` returns.
+_Matched = named_tuple(
+    "_IncompatibleKeys",
+    ["missing_keys", "unexpected_keys"],
+    [],
+    {"__repr__": Method("__repr__", _described)},
+)
+
+
+def _load_state_dict(self: Module, state_dict: Any, strict: Any = True, assign: Any = False) -> Any:
     """Copy stored values into parameters and buffers of the same paths."""
     if not isinstance(state_dict, dict):
         raise fault("E208 state-dict-tensors", kind_of(state_dict))
@@ -116,7 +111,7 @@ def _load_state_dict(
                 path = f"{prefix}{name}."
                 below = {key: state[key] for key in state if key.startswith(path)}
                 load(child, below, path, depth + 1)
-        matched = Matched(missing, unexpected)
+        matched = _Matched(missing, unexpected)
         for hook in list(module.loaded.values()):
             call_value(hook, [module, matched], {})
 
@@ -133,7 +128,7 @@ def _load_state_dict(
         raise fault("E210 state-does-not-fit", said, self.cls.name, "; ".join(words))
     if words:
         raise fault("E308 sizes-state-do-not", said, "; ".join(words), owner=self.cls.name)
-    return Matched(missing, unexpected)
+    return _Matched(missing, unexpected)
 
 
 def _load_own(

@@ -177,12 +177,17 @@ def _check(name: str, options: dict[str, Any]) -> None:
     found = number_options(name, options)
     for key in _NOT_NEGATIVE:
         value = found.get(key, 0)
-        if not value >= 0 or (key == "rho" and value > 1):
+        free = (name, key) == ("ASGD", "alpha")
+        if not (free or value >= 0) or (key == "rho" and value > 1):
             help = "0 to 1" if key == "rho" else f"`{key}` is not negative"
             raise fault("E205 invalid-option", _SAID.get(key, key), value, help)
     for i, beta in enumerate(found.get("betas", ())):
         if not 0 <= beta < 1:
             raise fault("E205 invalid-beta-parameter-index", i=i, beta=beta)
+    if name in ("Adam", "AdamW"):
+        kinds = {Tensor if isinstance(beta, Tensor) else type(beta) for beta in options["betas"]}
+        if kinds not in ({Tensor}, {float}):
+            raise fault("E205 invalid-betas", name=name)
     etas = found.get("etas")
     if etas and not 0 < etas[0] < 1 < etas[1]:
         raise fault("E205 invalid-etas", etas)
