@@ -296,10 +296,12 @@ class Slot:
 
 
 class Place(NamedTuple):
-    """Where a container holds another number or tensor after each step; None is for names."""
+    """Where a container holds another number or tensor after each step; None is for names. One that
+    `stays` is what it was before."""
 
     holder: Any
     key: Any
+    stays: bool = False
 
     def get(self, names: dict[str, Any]) -> Any:
         """What is there; None for nothing."""
@@ -319,7 +321,8 @@ class Place(NamedTuple):
 
     def put(self, names: dict[str, Any], node: Node) -> None:
         """Let a tensor that shows `node` be there."""
-        self.set(names, Tensor(node))
+        if not self.stays:
+            self.set(names, Tensor(node))
 
 
 def put(

@@ -112,9 +112,8 @@ class Recorder:
         self.numbers: list[Place] = []
         self.fixed: dict[str, Any] = {}
         self.given: list[Tensor] = []
-        self.copied: list[
-            tuple[Any, list[Any]]
-        ] = []  # lists and tuples of the item, what is in them
+        self.copied: list[tuple[Any, list[Any]]] = []  # lists of the item, what is in them
+        self.placed: dict[Tensor, int] = {}  # which slot's tensor each stands for
         self.viewed: list[tuple[Tensor, Node]] = []
         self.growing: list[Growing] = []
         self.changes = changes
@@ -142,11 +141,10 @@ class Recorder:
             raise RecordingAborted
         evaluate([node for node in nodes if node is not None])
         for slot, node in zip(slots, nodes, strict=True):
-            made = self._slot(slot, node)
             if isinstance(slot, Place):
-                slot.set(self.names, self._tensor(made))
+                slot.set(self.names, self._placed(slot, node))
             else:
-                slot.put(self.names, made)
+                slot.put(self.names, self._slot(slot, node))
         for where in self.changes.numbers.values():
             place = Place(*where)
             place.set(self.names, self._number(place, place.get(self.names)))
@@ -161,6 +159,11 @@ class Recorder:
         self.slots.append(slot)
         self.arguments.append(made)
         return made
+
+    def _placed(self, place: Place, node: Any) -> Tensor:
+        tensor = self._tensor(self._slot(place, node))
+        self.placed[tensor] = len(self.slots) - 1
+        return tensor
 
     def _number(self, place: Place, value: Any) -> Varying:
         self.sources.append((NUMBER, len(self.numbers)))
@@ -184,7 +187,7 @@ class Recorder:
             return self._number(Place(None, name), value)
         if name in self.changes.rebound and self._free(value):
             evaluate([value.node])
-            return self._tensor(self._slot(Place(None, name), value.node))
+            return self._placed(Place(None, name), value.node)
         self.fixed[name] = value
         return value
 
@@ -292,10 +295,29 @@ class Recorder:
                 for made, parts in self.copied
             )
             and all(tensor.looked_at is node for tensor, node in self.viewed)
-            and all(
-                self._free(slot.get(self.names)) for slot in self.slots if isinstance(slot, Place)
-            )
         )
+
+    def placed_anew(self, left: Snapshot) -> bool:
+        """Whether the tensors that places have may be copies before the last step is run again:
+        those that it moves are of an earlier step, and are nowhere else. What a step leaves in its
+        place stays. `left` is all that can be reached after it."""
+        added = Snapshot([(None, 0, growing.added) for growing in self.growing]).tensors
+        ends = {}
+        for tensor, at in self.placed.items():
+            place = self.slots[at]
+            assert isinstance(place, Place)
+            ends[tensor] = place.get(self.names)
+            self.slots[at] = place._replace(stays=ends[tensor] is tensor)
+        origins = set()
+        moved = [t for t, end in ends.items() if end is not t and t in left.tensors]
+        for tensor in moved:
+            steps = 0
+            while tensor in ends and steps <= len(ends):
+                tensor, steps = ends[tensor], steps + 1
+            if not self.is_new(tensor) or tensor in added:
+                return False
+            origins.add((tensor, steps))
+        return len(origins) == len(moved) and all(map(self._free, ends.values()))
 
     def _only_read(self, tensor: Tensor) -> bool:
         node = tensor.node
@@ -557,6 +579,8 @@ def record(
         if Node.counter() - since > MOST_NODES or len(STATE.warnings) != warned:
             return None
         if not recorder.only_computed(entered, Snapshot(named_values(scope, loaded)), free):
+            return None
+        if not recorder.placed_anew(Snapshot(named_values(scope, loaded | free))):
             return None
         for slot, node, grad in shown:
             slot.fresh = slot.gradient and slot.tensor.grad is not grad
