@@ -54,18 +54,16 @@ def evaluate(targets: list[Node], last: bool = False) -> None:
             if kind in FUSED or is_cut(node) or (kind is CONTRACTION and blas.MANAGED):
                 break
     else:
-        once = last and len(order) <= MOST
-        if once and observer is None and 8 * elements <= FEW_BYTES <= STATE.max_bytes:
-            run_few(order)
-            return
         if observer is not None:
             observer.small(order, targets)
-        if once:
-            run(order, targets, last)
-            return
-        if observer is None and len(order) > MOST and all_scalars(order):
+        elif len(order) > MOST and all_scalars(order):
             _run_numbers(order, outside, set(targets), last)
-        elif not (FEWEST <= len(order) <= MOST and run_planned(order, targets, last, True)):
+            return
+        elif last and 8 * elements <= FEW_BYTES <= STATE.max_bytes:
+            run_few(order)
+            return
+        planned = not last and FEWEST <= len(order) <= MOST
+        if not (planned and run_planned(order, targets, last, True)):
             run(order, targets, last)
         return
     if not run_planned(order, targets, last):
@@ -110,7 +108,8 @@ def _readings(order: list[Node], targets: list[Node]) -> dict[Node, int]:
 
 def run(order: list[Node], targets: list[Node], last: bool) -> None:
     """Run nodes in order; each value goes when it was read for the last time and nobody else will
-    ask for it."""
+    ask for it. `held` counts views too: only where that is too much it is looked whose memory it
+    is."""
     held = 0
     limit = STATE.max_bytes
     uses = _readings(order, targets)
@@ -118,9 +117,10 @@ def run(order: list[Node], targets: list[Node], last: bool) -> None:
     make = compute if STATE.observer is None else STATE.observer.compute
     with np.errstate(all="ignore"):
         for node in order:
-            large = node.shape and prod(node.shape) * node.dtype.itemsize > limit - held
-            if large and node.op.kind is not MOVEMENT:
-                raise too_large(node.span)
+            if node.shape and node.op.kind is not MOVEMENT:
+                size = prod(node.shape) * node.dtype.itemsize
+                if held + size > limit < size + _in_memory(order):
+                    raise too_large(node.span)
             try:
                 value = make(node)
             except (AutodiffError, IndexError) as error:
@@ -130,7 +130,7 @@ def run(order: list[Node], targets: list[Node], last: bool) -> None:
             node.value = value
             if node.shape:
                 held += value.nbytes
-                if held > limit:
+                if held > limit < _in_memory(order):
                     raise too_large(node.span)
             for needed in node.inputs if node.body is None else dependencies(node):
                 left = uses[needed] - 1
@@ -143,6 +143,13 @@ def run(order: list[Node], targets: list[Node], last: bool) -> None:
                         held -= needed.value.nbytes
                     _drop(needed)
     STATE.made += held
+
+
+def _in_memory(nodes: list[Node]) -> int:
+    """Bytes of the arrays whose values, or views of them, nodes have."""
+    arrays = [node.value for node in nodes if type(node.value) is np.ndarray]
+    owners = [array if array.base is None else array.base for array in arrays]
+    return sum({id(owner): owner.nbytes for owner in owners}.values())
 
 
 def run_few(order: list[Node]) -> None:
@@ -237,9 +244,8 @@ class _Structured(NamedTuple):
 def _structured(order: list[Node], targets: list[Node], last: bool) -> _Structured | None:
     sources = [node for node in order if node.op.kind is SOURCE and not node.inputs]
     if sources:
-        make = compute if STATE.observer is None else STATE.observer.compute
         for node in sources:
-            node.value = make(node)
+            node.value = compute(node)
         order = [node for node in order if node.value is None]
     wanted = [node for node in dict.fromkeys(targets) if node.value is None]
     asked = set(targets)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import op as ops
+from ..graph.kinds import Kind
 from ..graph.node import Node, tick
 from ..graph.state import STATE
 from . import evaluate as evaluation
@@ -154,7 +154,7 @@ class Observer:
     def compute(self, node: Node) -> Any:
         """The value of a node, timed."""
         op = node.op
-        if node.body is not None or op is ops.OUTPUT or op is ops.LEAF or op is ops.CONSTANT:
+        if node.body is not None or op.kind is Kind.SOURCE:
             return evaluation.compute(node)
         start = perf_counter()
         value = evaluation.compute(node)
