@@ -55,7 +55,7 @@ def evaluate(targets: list[Node], last: bool = False) -> None:
                 break
     else:
         if observer is not None:
-            observer.small(order, targets)
+            observer.unplanned(order, targets)
         elif len(order) > MOST and all_scalars(order):
             _run_numbers(order, outside, set(targets), last)
             return

@@ -138,18 +138,13 @@ class Observer:
         """Plans are used again only for the same expressions."""
         return self, key, tuple([id(self.line(node.span, node.seq)) for node in order])
 
-    def small(self, order: list[Node], targets: list[Node]) -> None:
-        """An evaluation of nothing big begins; its plan is of use if there is none to show."""
+    def unplanned(self, order: list[Node], targets: list[Node]) -> None:
+        """An evaluation has no plan so far; the one that it would have is of use if there is none
+        to show."""
         self._count()
         if not self._big and len(order) > self._longest:
             self._longest = len(order)
             self._would_be(order, targets)
-
-    def unplanned(self, order: list[Node], targets: list[Node]) -> None:
-        """A big evaluation begins that has no plan."""
-        self._count()
-        self._big = True
-        self._would_be(order, targets)
 
     def compute(self, node: Node) -> Any:
         """The value of a node, timed."""
@@ -293,7 +288,7 @@ class TimedPlan(Described):
         for step in self.steps:
             if isinstance(step, TimedTiled):
                 step.share(observer.line)
-            elif isinstance(step, Step) and step.name != "output":
+            elif step.name != "output":
                 line = observer.line(step.span, self.details[step.result].seq)
                 self.clocks.append((step, Clock(step.kernel, line, not step.bytes)))
         self._wind(True)

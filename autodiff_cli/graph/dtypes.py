@@ -77,8 +77,6 @@ def is_float(dtype: np.dtype) -> bool:
 
 def promote(a: np.dtype, b: np.dtype) -> np.dtype:
     """The dtype that holds both, PyTorch's table (int64 with float32 is float32)."""
-    if a == b:
-        return a
     if a.kind == "f" and b.kind != "f":
         return a
     if b.kind == "f" and a.kind != "f":
@@ -98,11 +96,4 @@ def result_dtype(operands: Iterable[tuple[np.dtype, bool, bool]]) -> np.dtype:
         rank = 2 if weak else 1 if scalar else 0
         current = ranks[rank]
         ranks[rank] = dtype if current is None else promote(current, dtype)
-    result: np.dtype | None = None
-    for candidate in ranks:
-        if candidate is None:
-            continue
-        if result is None or _category(candidate) > _category(result):
-            result = candidate
-    assert result is not None
-    return result
+    return max((dtype for dtype in ranks if dtype is not None), key=_category)

@@ -356,7 +356,9 @@ class Op(Declared):
                 if value is not None and value.dtype is not common and self.params[i].promotes:
                     bound[i] = cast(value, common)
         args = tuple(bound)
-        inputs = args if self.only_tensors > 0 and None not in args else self._inputs(args)
+        inputs = self._inputs(args)
+        if inputs == args:
+            inputs = args  # that both are one says that there is nothing else
         if shape:
             check_size(shape, dtype)
         needs = dtype.kind == "f" and self._recorded(inputs)

@@ -316,8 +316,12 @@ def dim_in_range(dim: int, ndim: int) -> int:
     return dim + span if dim < 0 else dim
 
 
+def _ndim(first: Node | None) -> int:
+    return 0 if first is None else len(first.shape)
+
+
 def to_dim(value: Any, first: Node | None) -> int:
-    return dim_in_range(to_int(value), 0 if first is None else len(first.shape))
+    return dim_in_range(to_int(value), _ndim(first))
 
 
 def to_static_dim(value: Any, first: Node | None) -> int:
@@ -329,7 +333,7 @@ def to_static_dim(value: Any, first: Node | None) -> int:
 
 
 def to_dims(value: Any, first: Node | None) -> tuple[int, ...] | None:
-    ndim = 0 if first is None else len(first.shape)
+    ndim = _ndim(first)
     if isinstance(value, list | tuple):
         dims = tuple(dim_in_range(to_int(v), ndim) for v in value)
         if len(set(dims)) != len(dims):
@@ -391,9 +395,7 @@ CONVERTERS: dict[str, Converter] = {
     "OptionalTensors": to_optional_tensors,
     "Dim": to_dim,
     "StaticDim": to_static_dim,
-    "NewDim": lambda value, first: dim_in_range(
-        to_int(value), (0 if first is None else len(first.shape)) + 1
-    ),
+    "NewDim": lambda value, first: dim_in_range(to_int(value), _ndim(first) + 1),
     "Dims": to_dims,
     "AllDims": to_dims,
     "DimList": to_dims,

@@ -220,7 +220,7 @@ def _compare(a: int, b: int, shape: Shape, operands: list[Strides]) -> int:
         if strides[a] == 0 or strides[b] == 0:
             continue
         if strides[a] != strides[b]:
-            return -1 if strides[a] < strides[b] else 1
+            return strides[a] - strides[b]
         if shape[a] > shape[b]:
             return 1
     return 0

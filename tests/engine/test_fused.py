@@ -218,5 +218,9 @@ def test_scratch_memory_is_bounded(rows: int) -> None:
 def test_kernels_that_cannot_be_traced() -> None:
     unknown, dtype = Unknown(np.dtype(float)), np.dtype(float)
     assert trace(lambda x: x + 1, [unknown], dtype) is not None
-    for kernel in (lambda x: np.ones(3), lambda x: x > 0, lambda x: x[0], lambda x: 1.0):
+    for kernel in (
+        lambda x: np.ones(3), lambda x: x > 0, lambda x: x[0], lambda x: 1.0,
+        lambda x: np.add.outer(x, x), lambda x: np.add(x, x, dtype=np.float32) * 1.0,
+        lambda x: np.matmul(x, x), lambda x: np.modf(x)[0],
+    ):  # fmt: skip
         assert trace(kernel, [unknown], dtype) is None

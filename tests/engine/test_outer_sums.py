@@ -76,6 +76,26 @@ def test_as_one_after_the_other(
             same(found, node.value)
 
 
+@pytest.mark.parametrize(
+    ("shown", "terms"),
+    [
+        (set(), [15, 24]),
+        ({20}, [19, 1, 19]),
+        ({21}, [20, 1, 18]),
+        ({30, 31}, [5, 24, 1, 1, 8]),
+    ],
+)
+def test_sums_that_are_read_on_the_way(shown: set[int], terms: list[int]) -> None:
+    """Terms are added together up to so many, and to where somebody else reads the sum."""
+    arguments = [argument(np.ones(5)) for _ in range(80)]
+    pairs = list(zip(arguments[::2], arguments[1::2], strict=True))
+    targets = sums(pairs, None, set(), shown)
+    order, _ = engine.plan(targets)
+    made = planned(order, arguments, targets)
+    added = [step for step in made.steps if step.kernel.__name__ == "add"]
+    assert [len(step.places) // 2 for step in added] == terms
+
+
 @pytest.mark.parametrize("count", [3, outer_sums.FEWEST, outer_sums.FEWEST + 1, 40])
 @pytest.mark.parametrize("short", [False, True])
 def test_long_sums_have_fewer_steps(

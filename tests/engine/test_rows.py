@@ -192,6 +192,25 @@ PLACES: list[tuple[str, list[tuple[tuple[int, ...], int | None]], Callable[..., 
     ("square", [((6, 6), 1)], lambda x: F.exp(F.select(x, 0, 1))),
     ("square, part", [((6, 6), 1)], lambda x: F.exp(F.slice(x, 0, 0, 2, 1))),
     ("two each", [((6, 4), 0)], lambda x: F.exp(F.select(F.view(x, (12, 2)), 1, 1))),
+    *(
+        (
+            f"batches of rows times {shape}",
+            [((6, 2, 3), 0), (shape, None)],
+            lambda x, y: F.matmul(x, y),
+        )
+        for shape in ((6, 3, 2), (1, 3, 2), (3, 2), (3,), (2, 6, 3, 2), (2, 1, 3, 4))
+    ),
+    *(
+        (
+            f"{shape} times batches of rows",
+            [(shape, None), ((6, 3, 2), 0)],
+            lambda x, y: F.matmul(x, y),
+        )
+        for shape in ((6, 2, 3), (1, 2, 3), (2, 3), (3,), (2, 6, 2, 3))
+    ),
+    ("batches summed over", [((2, 3, 6), 2), ((2, 6, 3), 1)], lambda x, y: F.matmul(x, y)),
+    ("columns of batches", [((2, 2, 3), None), ((2, 3, 6), 2)], lambda x, y: F.matmul(x, y)),
+    ("a later product", [((4, 6, 2), 1)], lambda x: F.prod(x, 2)),
     ("one more dim", [((2, 6), 1)], lambda x: F.unsqueeze(x, 1)),
     ("samples", [((6, 2, 4, 4), 0), ((3, 2, 2, 2), None)], lambda x, w: F.conv2d(x, w)),
     ("weights have rows", [((1, 2, 4, 4), None), ((6, 2, 2, 2), 0)], lambda x, w: F.conv2d(x, w)),

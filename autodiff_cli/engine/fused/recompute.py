@@ -16,7 +16,6 @@ from .groups import POINTWISE, Grouping, lead_length
 from .writer import COSTS, DEFAULT
 
 CHEAP = 0.36  # nanoseconds an element, see COSTS
-REPEATS = frozenset({"expands", "elementwise"})
 DEEPEST = 4  # cheap operations on the way from what is stored
 
 
@@ -79,8 +78,7 @@ def _way(
 def _rows_read(reader: Node, x: Node) -> bool:
     """Whether rows of the reader need the same rows of `x`: an operand with fewer dims is
     repeated for all rows."""
-    inside = reader.op.kind is POINTWISE or not reader.op.properties.isdisjoint(REPEATS)
-    return not inside or len(x.shape) == len(reader.shape)
+    return reader.op.kind is not POINTWISE or len(x.shape) == len(reader.shape)
 
 
 def _fits(node: Node, grouping: Grouping, lead: tuple[int, ...]) -> bool:

@@ -10,7 +10,7 @@ the same however many threads ran.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from math import prod
 from threading import local
 from typing import Any
@@ -144,8 +144,6 @@ class Tiled:
                         name = f"b{len(self.buffers)}"
                         self.buffers.append(form)
                     result.buffer = name
-                    if result.last <= at:
-                        free.setdefault(form, []).append(name)
                 text.append(f"  {result.name} = {line.text}, out={name})")
         return text
 
@@ -298,18 +296,14 @@ def _made_into(ref: Ref, lines: list[Line]) -> bool:
     return any(line.result is ref and line.into for line in lines)
 
 
-_CODE: dict[str, Any] = {}
-_MOST_CODE = 512
+@lru_cache(512)
+def _code(source: str) -> Any:
+    return compile(source, "<tile>", "exec")
 
 
 def _compiled(source: str, names: dict[str, Any]) -> Callable[..., None]:
     """The function of a source text; equal texts are compiled once."""
-    code = _CODE.get(source)
-    if code is None:
-        if len(_CODE) >= _MOST_CODE:
-            _CODE.clear()
-        code = _CODE[source] = compile(source, "<tile>", "exec")
     space = dict(names)
-    exec(code, space)  # our own text: names are numbered, nothing of the program's
+    exec(_code(source), space)  # our own text: names are numbered, nothing of the program's
     tile: Callable[..., None] = space["tile"]
     return tile

@@ -19,6 +19,7 @@ from ...errors import AutodiffError, fault
 from ...graph.kinds import Kind
 from ...graph.node import Node
 from ...graph.sizes import shape_text
+from ..fused.groups import reduced_dims
 
 TAKEN = "taken"
 
@@ -78,7 +79,7 @@ def aligned(node: Node, at: Places, total: int) -> Placed | None:
 def read(x: Node, node: Node, rows: Placement) -> Placement | None:
     """Where the rows of an operand are that is broadcast to a result with rows there."""
     axis = rows[0] - node.ndim + x.ndim
-    return None if axis < 0 or x.shape[axis] == 1 != node.shape[rows[0]] else (axis, rows[1])
+    return None if axis < 0 or x.shape[axis] != node.shape[rows[0]] else (axis, rows[1])
 
 
 def _common(at: Places) -> Placement | None:
@@ -109,10 +110,8 @@ def _reduced(node: Node, at: Places, total: int) -> Placed | None:
     (rows,) = at
     assert rows is not None
     operand = node.inputs[0]
-    dims = (node.args[1],) if type(node.args[1]) is int else node.args[1]
-    if not dims and node.shape != operand.shape:
-        dims = tuple(range(operand.ndim))
-    if rows[0] in (dims or ()):
+    dims = reduced_dims(node)
+    if rows[0] in dims:
         return Placed(None, COMBINED[node.op.key], at)
     return Placed(_without(() if node.ndim == operand.ndim else dims, rows), "", at)
 

@@ -214,10 +214,8 @@ class Columns(Source):
         self.part, self.shape, self.dtype = part, shape, dtype
 
     def at(self, start: int, stop: int) -> Any:
-        if self.axis:
-            return self.part.to_numpy(self.dtype)[along(self.axis, start, stop)]
-        shape = (stop - start, *self.shape[1:])
-        return self.part.to_numpy(self.dtype)[start:stop].reshape(shape)
+        array = self.part.to_numpy(self.dtype).reshape(self.shape)
+        return array[along(self.axis, start, stop)]
 
 
 def table(frame: Any, key: str | None) -> Source:
