@@ -164,6 +164,12 @@ LONGER = {
     "b = sin(cumsum(a * x, 0)) / 3\nc = cos(cumsum(b * b, 1)) + 1\nd = a * c\n"
     "g = tanh(y) - 1\nh = cos(cumsum(g * y, 0)) * 3\nk = a * h + d * sin(cumsum(h * 2, 1))\n"
     "loss = mean((k - a) ** 2 + (g * b).sum(0))\n",
+    "all of a group again": "x = linspace(-1, 1, 60000).reshape(300, 200).requires_grad_()\n"
+    "y = linspace(1, 2, 60000).reshape(300, 200)\nloss = sum(x * 2 + y * 3)\n",
+    "a big one, then small ones": "import torch\nx = torch.linspace(0, 1, 40000)\n"
+    "print((x.exp() * 2).sum().item())\nc = torch.ones(8, 1)\nr = torch.ones(1, 8) / 2\n"
+    "for i in range(12):\n    y = (c * r - r).tanh() + c\n    print(y.sum().item())\n"
+    "    r = y[:1]\n",
     "products": "X = const(ones(256, 512)); W = ones(512, 512).requires_grad_()\n"
     "V = ones(512, 10).requires_grad_(); h = relu(X @ W); loss = mean((h @ V) ** 2)\n",
     "small": "A = [[1, 2], [3, 4]]\nB = [[5, 6], [7, 8]]\nloss = sum((A + B) * A)\n",

@@ -67,7 +67,7 @@ class Tiled:
             for node in wanted
         ]
         self.finals = [_final(node, new(node), writer.depth) for node in writer.finals]
-        self.nodes = len(group.members)
+        self.nodes = len(writer.members)
         self._compile(writer, wanted)
         self.places = tuple(at for at, _, _ in self.inputs)
         self.results = [at for at, *_ in self.outputs] + [final.result for final in self.finals]

@@ -96,9 +96,8 @@ class Writer:
         self.flops = 0
         self.members: list[Member] = []
         for node in group.members:
-            cost = self.cost
-            self._write(node)
-            self.members.append(Member(node.op.name, node.span, node.seq, self.cost - cost))
+            if node not in self.again:  # else it is written where it is read
+                self._member(node)
 
     def _spend(self, cost: float, elements: int) -> None:
         self.cost += cost * elements
@@ -121,8 +120,8 @@ class Writer:
         """The value of a node inside a tile: its rows, or when not `aligned` the whole."""
         node = self.chosen.get(node, node)
         ref = self.refs.get((node, aligned))
-        if ref is None and node in self.again and node not in self.group.members:
-            self._write(node)
+        if ref is None and node in self.again:
+            self._member(node)
             ref = self.refs[node, True]
         if ref is None:
             rest = node.shape[self.depth :] if aligned else node.shape
@@ -179,6 +178,13 @@ class Writer:
         return result
 
     # -- members ----------------------------------------------------------------------------------
+
+    def _member(self, node: Node) -> None:
+        """Write a node, after those that are computed again for it."""
+        cost, before = self.cost, len(self.members)
+        self._write(node)
+        cost = self.cost - cost - sum(member.cost for member in self.members[before:])
+        self.members.append(Member(node.op.name, node.span, node.seq, cost))
 
     def _write(self, node: Node) -> None:
         op = node.op

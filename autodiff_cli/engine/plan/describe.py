@@ -204,8 +204,9 @@ def _legend(names: dict[str, Any]) -> str:
     """Write a comment that explains the numbered names of a generated source."""
     found = []
     for name, value in names.items():
-        if name != getattr(value, "__name__", ""):
-            found.append(f"{name} {getattr(value, '__name__', None) or value!s}".partition("\n")[0])
+        function = getattr(value, "ufunc", value)
+        if name != (called := getattr(function, "__name__", str(value))):
+            found.append(f"{name} {called}".partition("\n")[0])
     return f"# {', '.join(found)}\n" if found else ""
 
 

@@ -129,7 +129,8 @@ class Plan:
         for unit in _in_order(living, grouping):
             if isinstance(unit, Group):
                 outputs = [node for node in unit.members if node in outside]
-                self.steps.append(self.tiled(unit, grouping, outputs, self._at, self._new))
+                if outputs or unit.partials:  # else others compute all of it again
+                    self.steps.append(self.tiled(unit, grouping, outputs, self._at, self._new))
             else:
                 self._add(unit)
 
