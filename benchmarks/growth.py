@@ -20,7 +20,6 @@ from autodiff_cli import value_and_grad
 from autodiff_cli.engine import evaluate as engine
 from autodiff_cli.engine.fused.tiles import Tiled
 from autodiff_cli.engine.plan.schedule import FIXED_AFTER
-from autodiff_cli.engine.threads import WORKERS
 
 from .tables import time_text
 from .with_autodiff import SCALARS
@@ -60,7 +59,7 @@ def _recorded(function: Any) -> str:
     if not groups:
         return "flat list" if plan.fixed is not None else "steps of the plan"
     tiles = max(group.tiles for group in groups)
-    threads = max(min(WORKERS.count(), group.tiles) if group.shared else 1 for group in groups)
+    threads = max(group.threads() for group in groups)
     return f"fused: {len(groups)} x {tiles} tiles, {threads} thread{'s' * (threads > 1)}"
 
 

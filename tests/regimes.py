@@ -42,7 +42,7 @@ def _patched(fuse_from: int, fixed_after: int, **tiling: int) -> Iterator[pytest
 @contextmanager
 def fused(tile_bytes: int = 64, threads: int = 2) -> Iterator[pytest.MonkeyPatch]:
     """Whatever can be is fused, into tiles of a few elements that threads share."""
-    with _patched(1, NEVER, TILE_BYTES=tile_bytes, SHARE_FROM=0) as patch:
+    with _patched(1, NEVER, TILE_BYTES=tile_bytes, SHARE_FROM=1e-9) as patch:
         patch.setattr(groups, "FEWEST_ROWS", 1)
         patch.setattr(WORKERS, "limit", threads)
         yield patch

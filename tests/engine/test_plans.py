@@ -17,7 +17,7 @@ import pytest
 from autodiff_cli.autograd import reverse, rules
 from autodiff_cli.autograd.tensor import AccumulateGrad
 from autodiff_cli.engine import evaluate as engine
-from autodiff_cli.engine.fused.tiles import Tiled
+from autodiff_cli.engine.fused.tiles import SHARE_FROM, Tiled
 from autodiff_cli.engine.plan.schedule import Plan, planned
 from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.op import constant, leaf
@@ -165,7 +165,8 @@ def text_of(plan: Plan) -> list[str]:
             names.pop("tile")
             found.append(
                 f"{step.rows} rows in {step.tiles} tiles of {step.tile}, {step.cost:.6g} ns, "
-                f"shared {step.shared}: {step.inputs} -> {step.results}, done {step.done}, "
+                f"shared {step.cost > SHARE_FROM and step.tiles > 1}: "
+                f"{step.inputs} -> {step.results}, done {step.done}, "
                 f"buffers {[(rest, rows, str(dtype)) for rest, rows, dtype in step.buffers]}, "
                 f"outputs {[(shape, rows) for _, shape, rows, _ in step.outputs]}, "
                 f"finals {[final.shape for final in step.finals]}, {names}\n{step.source}"

@@ -87,7 +87,7 @@ class Tiled:
         for i, node in enumerate(wanted):
             ref = writer.refs[node, True]
             rest = node.shape[writer.depth :]
-            made = ref.rows and ref.rest == rest and ref.dtype == node.dtype
+            made = ref.rows and ref.rest == rest
             if made and ref not in targets and _made_into(ref, lines):
                 targets[ref] = f"o{i}"
             else:
@@ -113,7 +113,6 @@ class Tiled:
         tile = max(1, min(TILE_BYTES // widest, SCRATCH_BYTES // max(widest, sum(scratch))))
         self.tile = min(self.rows, tile)
         self.tiles = -(-self.rows // self.tile)
-        self.shared = self.cost > SHARE_FROM and self.tiles > 1
 
     def _assign(self, lines: list[Line], targets: dict[Ref, str]) -> list[str]:
         """The lines as text, with scratch buffers by linear scan: a dying operand of the same form
@@ -173,10 +172,7 @@ class Tiled:
 
     def threads(self) -> int:
         """How many threads run the tiles: each has half of what makes a second one pay."""
-        if not self.shared:
-            return 1
-        count = min(WORKERS.count(), self.tiles)
-        return min(count, int(2 * self.cost / SHARE_FROM)) if SHARE_FROM else count
+        return max(1, min(WORKERS.count(), self.tiles, int(2 * self.cost / SHARE_FROM)))
 
     def run(self, registers: list[Any], allocate: Callable[[Shape, np.dtype], np.ndarray]) -> None:
         """Make the outputs from the inputs."""
@@ -189,14 +185,10 @@ class Tiled:
             registers[at] = made = allocate(shape, dtype)
             y.append(made.reshape(rows))
         z = [np.empty((self.tiles, *final.shape), final.dtype) for final in self.finals]
-        count = self.threads()
         tiles = iter(range(self.tiles))  # whoever is free takes the next one
+        job = partial(self._run_tiles, memory=SCRATCH.of, tiles=tiles, x=x, y=y, z=z)
         try:
-            if count == 1:
-                self._run_tiles(0, SCRATCH.of, tiles, x, y, z)
-            else:
-                job = partial(self._run_tiles, memory=SCRATCH.of, tiles=tiles, x=x, y=y, z=z)
-                WORKERS.share([partial(job, worker) for worker in range(count)])
+            WORKERS.share([partial(job, worker) for worker in range(self.threads())])
         except AutodiffError as error:
             raise error if error.span is not None else error.amend(span=self._span(error)) from None
         for final, parts in zip(self.finals, z, strict=True):
@@ -237,8 +229,8 @@ class Tiled:
         for shape, dtype in forms:
             ends.append(ends[-1] + -(-prod(shape) * dtype.itemsize // ALIGNMENT) * ALIGNMENT)
         if memory is None or memory.nbytes < ends[-1]:
-            pieces = max(-(-ends[-1] // SCRATCH_PIECE), 1)
-            memory = all_memory[worker] = np.empty(pieces * SCRATCH_PIECE, np.uint8)
+            size = -(-ends[-1] // SCRATCH_PIECE) * SCRATCH_PIECE
+            memory = all_memory[worker] = np.empty(size, np.uint8)
         buffers = [
             np.ndarray(shape, dtype, memory, at)
             for (shape, dtype), at in zip(forms, ends, strict=False)
@@ -287,7 +279,7 @@ def _summed(x: np.ndarray, dims: tuple[int, ...], _: bool) -> Any:
 
 
 def _used(ref: Ref, at: int) -> None:
-    ref.last = max(ref.last, at)
+    ref.last = at
     for base in ref.bases:
         _used(base, at)
 

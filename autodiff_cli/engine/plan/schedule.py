@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from math import prod
 from operator import itemgetter
 from typing import Any, TypeVar
@@ -321,29 +321,25 @@ def _in_order(living: list[Node], grouping: Grouping) -> list[Node | Group]:
         unit_of[node] = unit
         first[unit] = node.seq  # of a group the last one: what it needs was made before
     waits: dict[Node | Group, int] = dict.fromkeys(first, 0)
-    readers: dict[Node | Group, list[Node | Group]] = {unit: [] for unit in first}
-    edges: set[tuple[int, int]] = set()
+    readers: dict[Node | Group, dict[Node | Group, None]] = {unit: {} for unit in first}
     for node in living:
         unit = unit_of[node]
         for x in grouping.inputs(node):
             source = unit_of.get(x)
-            if source is None or source is unit or (id(source), id(unit)) in edges:
-                continue
-            edges.add((id(source), id(unit)))
-            readers[source].append(unit)
-            waits[unit] += 1
-    ready: list[tuple[int, int, Node | Group]] = []
-    for unit, count in waits.items():
-        if not count:
-            heappush(ready, (first[unit], id(unit), unit))
+            if source is not None and source is not unit and unit not in readers[source]:
+                readers[source][unit] = None
+                waits[unit] += 1
+    units = {seq: unit for unit, seq in first.items()}
+    ready = [first[unit] for unit, count in waits.items() if not count]
+    heapify(ready)
     found: list[Node | Group] = []
     while ready:
-        _, _, unit = heappop(ready)
+        unit = units[heappop(ready)]
         found.append(unit)
         for reader in readers[unit]:
             waits[reader] -= 1
             if not waits[reader]:
-                heappush(ready, (first[reader], id(reader), reader))
+                heappush(ready, first[reader])
     assert len(found) == len(first), "the groups of a plan wait for one another"
     return found
 
