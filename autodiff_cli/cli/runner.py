@@ -365,8 +365,7 @@ class Runner:
         if color is None:
             color = env.colors(env.stdout, self.values["color"])
         target: Any = stream or Guarded(env)
-        console = terminal(target, look.width, color, dict(env.variables))
-        return Page(console, look)
+        return Page(terminal(target, color, env.variables), look)
 
     def finish(self) -> Exit:
         """Write what was collected for `-o`."""

@@ -30,7 +30,7 @@ def laid_out(text: str, width: int, color: bool, variables: dict[str, str]) -> s
     """A page in so many columns."""
     written = io.StringIO()
     console = Console(
-        file=written, width=width, force_terminal=color, no_color=not color, legacy_windows=False,
+        file=written, width=width, force_terminal=color, no_color=False, legacy_windows=False,
         theme=Theme({"markdown.code": "cyan"}), _environ=variables,
     )  # fmt: skip
     console.print(Page(text, hyperlinks=False), crop=False)

@@ -6,7 +6,7 @@ only inside `Text`, never as markup.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import IO, TYPE_CHECKING, Any
 
@@ -45,7 +45,7 @@ def cell(text: str, style: str = "") -> Cell:
     return Cell([Text(text, style)])
 
 
-def terminal(stream: IO[str], width: int, color: bool, variables: dict[str, str]) -> Console:
+def terminal(stream: IO[str], color: bool, variables: Mapping[str, str]) -> Console:
     """A console that interprets nothing and never wraps or crops."""
     system: Any = None
     if color:
@@ -54,9 +54,7 @@ def terminal(stream: IO[str], width: int, color: bool, variables: dict[str, str]
         many = "256" in variables.get("TERM", "") or forced == "2"
         system = "truecolor" if truecolor else "256" if many else "standard"
     return Console(
-        file=stream, width=max(width, 10_000), height=100, color_system=system,
-        force_terminal=color, no_color=not color, soft_wrap=True, legacy_windows=False,
-        _environ=variables,
+        file=stream, color_system=system, no_color=False, soft_wrap=True, legacy_windows=False
     )  # fmt: skip
 
 

@@ -33,6 +33,11 @@ PROGRAMS = {
     "dtypes": "f = tensor([0.5, 2.0], dtype=torch.float32, requires_grad=True); d = [1, 2]\n"
     "loss = sum(f * d)",
     "overwritten": "x = [1, 2]; y = x * 3; y[0] = 5; loss = sum(y * y)",
+    "unpacked": "A = [[1, 2], [3, 4]]\ndef f(x):\n  return x * 2\na, b = A\n*c, d = f(A)\n"
+    "(p, q), r = A + 1, 2\nrows = [*f(A * 3)]\nt = 0\nfor row in f(A * 4):\n  t = t + row\n"
+    "for e, g in A:\n  t = t + e * g\n"
+    "loss = sum(a * b + c[0] * d + p * q + rows[0] + t + [u * v for u, v in A * A][0])\n"
+    "loss = loss + sum(sum([s * s for s in f(A * 5)]))",
     "modules": "import torch\nm = torch.nn.Linear(2, 3)\n"
     "loss = m(torch.ones(4, 2)).pow(2).mean()\nloss.backward()",
     "steps": "import torch\nw = torch.tensor(2.0, requires_grad=True)\n"

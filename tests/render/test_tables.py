@@ -3,6 +3,8 @@ less is shown."""
 
 from __future__ import annotations
 
+from io import StringIO
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +19,7 @@ from autodiff_cli.render.graphs.tree import Bounds, Row, Tree, tree_lines
 from autodiff_cli.render.pictures.blocks import picture
 from autodiff_cli.render.plain import literal, plain
 from autodiff_cli.render.selection import MANY, families, important
-from autodiff_cli.render.tables import Page
+from autodiff_cli.render.tables import Page, terminal
 from autodiff_cli.render.values import Look
 from autodiff_cli.session import Options, Report
 from autodiff_cli.source import Source
@@ -53,6 +55,18 @@ def test_tables_at_every_width(name: str, request: pytest.FixtureRequest) -> Non
     report, parts = ran(PROGRAMS[name]), ("values", "gradients")
     found = ["\n".join(shown(report, Look(width=width), only=parts)) for width in range(20, 112)]
     compare(request, ["\n".join(found[at::8]) for at in range(8)], 8)
+
+
+def test_colors_there_are(request: pytest.FixtureRequest) -> None:
+    found = []
+    for forced, depth, kind in product(
+        (None, "1", "2", "3"), (None, "truecolor", "24bit"), (None, "xterm-256color")
+    ):
+        given = {"FORCE_COLOR": forced, "COLORTERM": depth, "TERM": kind}
+        variables = {name: value for name, value in given.items() if value is not None}
+        found.append(f"{variables} {terminal(StringIO(), True, variables).color_system}")
+        assert terminal(StringIO(), False, variables).color_system is None
+    compare(request, ["\n".join(found)])
 
 
 TREE = [

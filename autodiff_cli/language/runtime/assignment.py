@@ -13,6 +13,7 @@ from ...autograd.tensor import Array, Tensor
 from ...errors import AutodiffError, fail, fault
 from ...graph.op import LEAF
 from ...graph.state import STATE
+from ...source import Span
 from ..errors.operand_labels import placed, placed_operator, with_subject
 from ..syntax import tree as syntax
 from ..syntax.literals.numbers import find_ragged
@@ -47,12 +48,12 @@ def note(name: str | None, value: Any) -> None:
         STATE.last = (name, value)
 
 
-def compile_target(tree: syntax.Node, context: Context) -> Store:
-    """`assign(scope, value)` of a target."""
+def compile_target(tree: syntax.Node, context: Context, source: Span) -> Store:
+    """`assign(scope, value)` of a target; `source`: where its value is from."""
     if isinstance(tree, syntax.Name):
         return name_target(tree.id, context)
     if isinstance(tree, syntax.Tuple | syntax.List):
-        return _unpacking(tree, context)
+        return _unpacking(tree, context, source)
     if isinstance(tree, syntax.Attribute):
         return _attribute_target(tree, context)
     assert isinstance(tree, syntax.Subscript)
@@ -87,15 +88,17 @@ def name_target(name: str, context: Context) -> Store:
     return assign if home is None else assign_there
 
 
-def _unpacking(tree: Any, context: Context) -> Store:
+def _unpacking(tree: Any, context: Context, source: Span) -> Store:
     elements = tree.elements
     star = next((i for i, t in enumerate(elements) if isinstance(t, syntax.Starred)), -1)
     targets = [
-        compile_target(t.value if isinstance(t, syntax.Starred) else t, context) for t in elements
+        compile_target(t.value if isinstance(t, syntax.Starred) else t, context, source)
+        for t in elements
     ]
     span = tree.span
 
     def assign(scope: Scope, value: Any) -> None:
+        STATE.span = source
         try:
             items = list(value) if type(value) is tuple else items_of(value)
         except AutodiffError as error:
@@ -266,7 +269,7 @@ def compile_assign(tree: syntax.Assign, context: Context) -> RunStatement:
         value_run = compile_expression(tree.value, context)
     if isinstance(first, syntax.Name):
         return _assign_name(first.id, value_run, make, name_target(first.id, context), noted)
-    targets = [compile_target(t, context) for t in tree.targets]
+    targets = [compile_target(t, context, tree.value.span) for t in tree.targets]
     names = [t.id for t in tree.targets if isinstance(t, syntax.Name)] if noted else []
     many = (
         [
@@ -440,7 +443,7 @@ def compile_augmented(tree: syntax.AugAssign, context: Context) -> RunStatement:
     assigned = target.id if isinstance(target, syntax.Name) else ""
     noted = context.module_level
     load = compile_expression(target, context)
-    store = compile_target(target, context)
+    store = name_target(assigned, context)
     pseudo = syntax.BinOp(target, symbol, tree.value, span, span)
 
     def run(scope: Scope) -> Signal:

@@ -29,7 +29,7 @@ def _steps(
     inner = Context(frozenset() if context.in_class else context.locals - names)
     clauses: list[Clause] = [
         (
-            compile_target(clause.target, inner),
+            compile_target(clause.target, inner, clause.iter.span),
             compile_expression(clause.iter, inner if i else context),
             [compile_truth(test, inner) for test in clause.ifs],
             clause.iter.span,
@@ -41,6 +41,7 @@ def _steps(
 
     def items(depth: int, source: Any, own: Scope) -> Iterator[Any]:
         assign, _, tests, span = clauses[depth]
+        STATE.span = span
         try:
             found = iterator(source)
             for item in found:

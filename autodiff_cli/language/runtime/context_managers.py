@@ -123,7 +123,7 @@ def entering(items: list[syntax.WithItem], context: Context) -> Callable[[Scope,
     parts = [
         (
             compile_expression(item.expr, context),
-            None if item.target is None else compile_target(item.target, context),
+            item.target and compile_target(item.target, context, item.expr.span),
             item.expr.span,
         )
         for item in items

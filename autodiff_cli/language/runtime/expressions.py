@@ -129,13 +129,15 @@ def elements(trees: list[syntax.Node], context: Context) -> Callable[[Scope], li
             return [r(scope) for r in runs]
 
         return run
-    starred = [isinstance(t, syntax.Starred) for t in trees]
+    starred = [t.value.span if isinstance(t, syntax.Starred) else None for t in trees]
 
     def run_starred(scope: Scope) -> list[Any]:
         values: list[Any] = []
         for r, star in zip(runs, starred, strict=True):
-            if star:
-                values.extend(iterate(r(scope)))
+            if star is not None:
+                value = r(scope)
+                STATE.span = star
+                values.extend(iterate(value))
             else:
                 values.append(r(scope))
         return values

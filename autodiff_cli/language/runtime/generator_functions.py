@@ -132,7 +132,9 @@ def _sent(tree: syntax.Yield, context: Context, before: list[Steps]) -> syntax.N
     def each(scope: Scope) -> Generator[Any, Any, Any]:
         assert value is not None
         try:
-            items: Any = iterator(value(scope))
+            found = value(scope)
+            STATE.span = span
+            items: Any = iterator(found)
             scope.names[name.id] = yield from items
         except AutodiffError as error:
             raise placed(error, span) from None
@@ -225,14 +227,15 @@ def outside_generator(error: AutodiffError) -> BaseException:
 
 def _for(tree: syntax.For, context: Context) -> Steps:
     source = _value(tree.iter, context)
-    assign = compile_target(tree.target, context)
+    assign = compile_target(tree.target, context, tree.iter.span)
     body = compile_steps(tree.body, context)
     orelse = compile_steps(tree.orelse, context)
     span = tree.iter.span
 
     def steps(scope: Scope) -> Generator[Any, None, Any]:
+        found = yield from source(scope)
         STATE.span = span
-        items = iterator((yield from source(scope)))
+        items = iterator(found)
         while True:
             try:
                 item = next(items)

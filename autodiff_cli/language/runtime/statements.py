@@ -143,7 +143,7 @@ def _if(tree: syntax.If, context: Context) -> RunStatement:
 
 def _for(tree: syntax.For, context: Context) -> RunStatement:
     source = compile_expression(tree.iter, context)
-    assign = compile_target(tree.target, context)
+    assign = compile_target(tree.target, context, tree.iter.span)
     body = compile_block(tree.body, context)
     orelse = compile_block(tree.orelse, context) if tree.orelse else None
     span = tree.iter.span
@@ -151,9 +151,9 @@ def _for(tree: syntax.For, context: Context) -> RunStatement:
     replay = repeated(tree, context)
 
     def run(scope: Scope) -> Signal:
-        STATE.span = span
         try:
             found = source(scope)
+            STATE.span = span
             items = iterate(found)
             if replay is not None and not replay.refused:
                 signal = replay.run(scope, found, items, assign, body)
