@@ -123,7 +123,7 @@ def entering(items: list[syntax.WithItem], context: Context) -> Callable[[Scope,
     parts = [
         (
             compile_expression(item.expr, context),
-            item.target and compile_target(item.target, context, item.expr.span),
+            compile_target(item.target, context, item.expr.span) if item.target else None,
             item.expr.span,
         )
         for item in items
