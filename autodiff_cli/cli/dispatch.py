@@ -6,6 +6,7 @@ Importing this module must stay cheap: no numpy, no click, no rich.
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 from ..errors import AutodiffError, Exit
@@ -40,11 +41,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
 THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 
 
-def dispatched(words: list[str], environment: Environment | None) -> int:
-    """Run a command line; the exit code."""
+def dispatched(words: list[str] | None, environment: Environment | None) -> int:
+    """Run a command line, by default that of this process; the exit code."""
     import gc
 
     gc.disable()  # start-up makes many objects and no garbage; commands turn it on again
+    words = sys.argv[1:] if words is None else words
     env = Environment.current() if environment is None else environment
     if not any(variable in os.environ for variable in THREAD_VARIABLES):
         os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))

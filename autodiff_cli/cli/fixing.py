@@ -157,7 +157,7 @@ def _lines(code: str, spans: list[Span], text: str) -> Iterator[Edit]:
     """A statement for the marked line, when both begin alike, or for the line that assigns the
     same name; a block around the marked line."""
     for at, line in ((m.start(1), m[1]) for m in re.finditer(r"^[ \t]*(.+)$", text, re.M)):
-        marked = any(at <= s.start <= at + len(line) for s in spans[-1:] + spans[:1])
+        marked = any(at <= s.start <= at + len(line) for s in spans)
         first = re.match(r"\w+", line)
         if code.startswith("with ") and marked:
             body = f" {line}" if code.endswith(":") and not line.startswith("with ") else ""

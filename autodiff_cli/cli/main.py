@@ -22,7 +22,7 @@ def main(argv: list[str] | None = None, environment: Environment | None = None) 
     if not alone or sys.platform != "linux":
         from .dispatch import dispatched
 
-        return dispatched(sys.argv[1:] if argv is None else argv, environment)
+        return dispatched(argv, environment)
     try:
         from .supervisor import supervised
     except KeyboardInterrupt:
@@ -35,7 +35,7 @@ def _dispatched() -> int:
     from .light_scipy import prepare
 
     prepare()
-    return dispatched(sys.argv[1:], None)
+    return dispatched(None, None)
 
 
 # Python asks the system for 16 KB whenever a call goes beyond what it has for calls, and gives them

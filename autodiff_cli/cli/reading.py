@@ -6,7 +6,7 @@ Invariant: standard input is read once, and nothing is read beyond the memory li
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Callable
 
 from ..errors import AutodiffError, fail, fault, reason_of
 from ..language.syntax.decode import decode
@@ -66,11 +66,9 @@ class Reader:
         if stream is None:
             raise CannotRead("standard input is closed")
         try:
-            read = getattr(stream, "buffer", stream).read
-            data = self._limited(read, "<stdin>")
+            text = self._limited(stream.buffer.read, "<stdin>")
         except (OSError, ValueError) as error:
             raise CannotRead(reason_of(error)) from None
-        text = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data
         OUTSIDE.record("stdin", text)
         self.stdin_text = text
         return text
@@ -82,9 +80,9 @@ class Reader:
         except (OSError, ValueError) as error:
             raise CannotRead(reason_of(error)) from None
 
-    def _limited(self, read: Any, name: str) -> Any:
+    def _limited(self, read: Callable[[int], bytes], name: str) -> bytes:
         """Everything up to the memory limit; an endless device ends there."""
-        pieces: list[Any] = []
+        pieces: list[bytes] = []
         size, most = 0, FIRST_PIECE
         while piece := read(most):
             pieces.append(piece)
@@ -92,7 +90,7 @@ class Reader:
             most = min(max(most, size), LARGEST_PIECE)
             if size > self.limit:
                 raise fault("E505 longer-memory-limit-bytes", name, self.limit)
-        return type(pieces[0])().join(pieces) if pieces else b""
+        return b"".join(pieces)
 
 
 def unreadable(name: str, reason: str) -> AutodiffError:

@@ -108,7 +108,7 @@ def _lines(
             column = shares(report.profile, 10_000)
         bounds = everything(10_000) if all else Bounds()
         rows = Tree(Outline.of_report(report), bounds, None, column).draw()
-        yield from (f"# {line}" for line in tree_lines(rows, width=10_000))
+        yield from (f"# {line}" for line in tree_lines(rows, width=10_000, unicode=True))
     if not only or "gradients" in only:
         yield from _gradients(records, asserts)
 

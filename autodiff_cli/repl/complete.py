@@ -71,9 +71,7 @@ def candidates(before: str, loop: Loop) -> list[Candidate]:
     result: dict[str, Candidate] = {}
     for candidate in found:
         result.setdefault(candidate.text, candidate)
-        if len(result) >= MOST:
-            break
-    return list(result.values())
+    return list(result.values())[:MOST]
 
 
 Matcher = Callable[[str, str], bool]
@@ -182,10 +180,9 @@ def _plain_names(word: str, loop: Loop, match: Matcher, own: bool = True) -> Ite
         yield from _session_names(word, loop, match)
     if not word:
         return
-    taken = loop.session.scope.names
     with loop.session.dialect():
-        known = [n for n in known_names() if n not in taken and not n.startswith("_")]
-    yield from _words(word, sorted(known, key=len), match, signature)
+        known = sorted(known_names(), key=len)
+    yield from _words(word, known, match, signature)
 
 
 def about(value: Any, loop: Loop) -> str:

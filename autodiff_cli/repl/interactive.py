@@ -375,7 +375,6 @@ class Interactive(Program):
         before = self.world.copy()
         try:
             with self._entered(), interruptible():
-                STATE.wrt = {}
                 return then(compile_expression(tree, Context())(self.scope))
         finally:
             self.world = before

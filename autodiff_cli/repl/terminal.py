@@ -124,7 +124,7 @@ class Terminal:
         if self.colors:
             from .lexer import ExprLexer
 
-            self.lexer = PygmentsLexer(ExprLexer, sync_from_start=True)
+            self.lexer = PygmentsLexer(ExprLexer)
         self.made = loop
         from . import complete, hints  # noqa: F401  # so that the first TAB need not wait
 
@@ -182,7 +182,7 @@ class Terminal:
         if not found.text:
             return None
         style = "class:bottom-toolbar.error" if found.error else "class:bottom-toolbar"
-        line = "─" if self.made is None or self.made.look.unicode else "-"
+        line = "─" if self.loop.look.unicode else "-"
         return [(style, f" {line} {found.text} {line} ")]
 
     # -- keys ---------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ class Terminal:
         def _(event: KeyPressEvent) -> None:
             buffer = event.current_buffer
             if self._needs_more(buffer.text):
-                buffer.newline(copy_margin=True)
+                buffer.newline()
                 if buffer.document.lines[buffer.document.cursor_position_row - 1].endswith(":"):
                     buffer.insert_text("    ")
             else:
@@ -213,7 +213,7 @@ class Terminal:
         @keys.add("escape", "enter", filter=editing)
         @keys.add("escape", "c-j", filter=editing)
         def _(event: KeyPressEvent) -> None:
-            event.current_buffer.newline(copy_margin=True)
+            event.current_buffer.newline()
 
         @keys.add("c-c", filter=editing)
         @keys.add("<sigint>")

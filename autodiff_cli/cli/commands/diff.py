@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,7 @@ EXAMPLES = """\
 
 def _tolerance(text: str) -> float:
     value = float(text)
-    if not 0 <= value < 1e300:
+    if not 0 <= value < math.inf:
         raise ValueError(f"{text} is no tolerance")
     return value
 

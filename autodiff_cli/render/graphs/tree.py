@@ -248,6 +248,6 @@ def _cells(row: Row, columns: Columns, width: int, unicode: bool) -> tuple[str, 
     return branches, label, pad(op, columns.op), note
 
 
-def tree_lines(rows: list[Row], *, width: int, unicode: bool = True) -> list[str]:
+def tree_lines(rows: list[Row], *, width: int, unicode: bool) -> list[str]:
     """The tree as plain lines."""
     return ["".join(parts).rstrip() for _, parts in laid_out(rows, width, unicode)]

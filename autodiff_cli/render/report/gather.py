@@ -49,7 +49,6 @@ class Program(Ended):
     def __post_init__(self) -> None:
         run = self.run
         self.stdout, self.error, self.warnings = run.stdout, run.error, run.warnings
-        self.more_errors = run.more_errors
 
 
 def failed(report: Report) -> Program:
