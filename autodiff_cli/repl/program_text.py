@@ -6,7 +6,6 @@ or was overwritten before anybody read it, is left out of `saved`.
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from ..language.runtime.namespaces import MODULES, PREDEFINED
@@ -133,14 +132,12 @@ def _without_import(tree: syntax.Import | syntax.ImportFrom) -> str:
                 f"with `{statement_text(tree)}` a file is Python: its numbers are no tensors",
                 "`:reset`, and begin with the import",
             )
-        dotted = module.replace("numpy", "np")
-        name = dotted if isinstance(tree, syntax.Import) else alias.name
-        dotted = dotted if isinstance(tree, syntax.Import) else f"{dotted}.{name}"
-        pairs.append((alias.asname or name, dotted))
+        whole = isinstance(tree, syntax.Import)
+        name = module if whole else alias.name
+        pairs.append((alias.asname or name, module if whole else f"{module}.{name}"))
     lines = [f"{name} = {dotted}" for name, dotted in pairs if not _is_known(name, dotted)]
     return "; ".join(lines) or "#"
 
 
 def _is_known(name: str, dotted: str) -> bool:
-    path = MODULES.get(re.sub(r"^np\b", "numpy", dotted))
-    return name == dotted or (name in PREDEFINED and PREDEFINED[name] == path)
+    return name == dotted or (name in PREDEFINED and PREDEFINED[name] == MODULES.get(dotted))

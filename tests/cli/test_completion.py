@@ -64,6 +64,7 @@ def test_names_of_the_program(ask):
     assert ask("run", "demo.expr", "-D", "ra") == ["plain,rate="]
     assert ask("run", "missing.expr", "--loss", "l") == []
     assert ask("run", "demo.expr", "--timeout", "1") == []
+    assert ask("run", "-e", "other=3", "demo.expr", "--loss", "o") == ["plain,other"]
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish", "powershell"])

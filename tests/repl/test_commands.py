@@ -266,6 +266,8 @@ def test_whole_numbers(session: Any) -> None:
         assert session.loop.settings.precision == now
     for word in (f"{0:09}3000000", "1000001", "0", "-1", "²"):
         assert "takes a number of entries" in session.fails(f":undo {word}")
+    session("x = 3")
+    assert session(":undo 1") == "undone: x = 3\n"
 
 
 def test_what_is_shown_in_short(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -467,6 +469,7 @@ def test_what_cannot_be_used(session: Any, tmp_path: Path) -> None:
     os.chdir(tmp_path / "gone")
     os.rmdir(tmp_path / "gone")
     assert "error: cannot use: no such file or directory" in session.fails(":explain")
+    assert session.loop.code == 4
 
 
 @pytest.mark.parametrize(("tick", "runs"), [(0.3, 2), (0.05, 2), (0.021, 4), (0.0, 10_000)])

@@ -178,12 +178,16 @@ def test_names_that_appear_while_an_entry_runs(session: Any) -> None:
 
 
 def test_gradient_is_of_the_loss_there_is(session: Any) -> None:
+    session("x = [1.0]")
+    assert session("print(x.grad)") == "None\n"
+    session(":undo")
     for line in DEMO:
         session(line)
     assert session("A.grad") == "[[3, 5],\n [7, 9]]\n"
     session("loss = sum(A)")
     assert session("A.grad") == "[[1, 1],\n [1, 1]]\n"
     session("assert A.grad == [[1, 1], [1, 1]]")
+    assert session("A.grad[0] + A.grad[1]") == "[2, 2]\n"
 
 
 def test_not_finite(session: Any) -> None:

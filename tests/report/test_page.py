@@ -434,6 +434,14 @@ def test_checks_that_could_not_run_as_the_program_did_are_left_out(tmp_path: Pat
     assert not page.all("section", _class="messages")
 
 
+@pytest.mark.parametrize("limit", [("--max-steps", "50"), ("--max-memory", "1MiB")])
+def test_checks_have_the_limits_of_the_program(limit: tuple[str, str]) -> None:
+    text = "x = 2\nfor i in range(100):\n  x = x * 1\nloss = x * sum(ones(200000))\n"
+    page = parsed(report(text, *limit, code=4))
+    assert page.all("section", _class="messages") and not page.all("section", _class="checks")
+    assert parsed(report(text)).one("section", _class="checks")
+
+
 # -- colours --------------------------------------------------------------------------------------
 
 
@@ -501,7 +509,8 @@ def test_the_magic_shows_the_page_of_a_cell(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_results_of_the_library_show_themselves() -> None:
-    found = ad.run("x = [1, 2]\nloss = sum(x * x)\n")
+    found = ad.run("x = [1, 2]\nloss = sum(x * x)\nprint('printed')\n")
     page = inner(found._repr_html_())  # type: ignore[attr-defined]  # for notebooks
+    assert page.one("section", _class="output").text.strip() == "Output\nprinted"
     values = page.one("section", _class="values").all("table", _class="matrix")
     np.testing.assert_array_equal(array(values[1]), [found["tensors"]["x"]["grad"]])
