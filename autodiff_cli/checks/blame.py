@@ -45,7 +45,7 @@ def blamed(check: GraphCheck, leaf: Node, result: LeafResult) -> Node | None:
 
 def _worst(result: LeafResult, direction: np.ndarray) -> np.ndarray:
     """The direction of the element that is most wrong, if elements were compared."""
-    index = result.rows[0].index if result.rows else None
+    index = result.rows[0].index
     if index is None:
         return direction
     alone = np.zeros(direction.shape)
@@ -59,7 +59,7 @@ def _guilty(
 ) -> Node:  # fmt: skip
     """Of all that read a node, the one whose own rule is wrong."""
     newest = sorted(users, key=lambda user: user.seq, reverse=True)
-    for user in newest if len(newest) > 1 else ():
+    for user in newest:
         results = [user] if user.outputs is None else consumers.get(user, [])
         weights = [signed_direction(generator_of("weight", 0), np.zeros(n.shape)) for n in results]
         alone = GraphCheck(

@@ -56,11 +56,11 @@ def _below(top: str, suffix: str = SUFFIX) -> list[str]:
     ignored = Ignored(top)
     for folder, folders, files in os.walk(top):
         ignored.read(folder)
-        folders[:] = sorted(
+        folders[:] = [
             name
             for name in folders
             if not name.startswith((".", "_")) and not ignored.has(os.path.join(folder, name), True)
-        )
+        ]
         for name in files:
             path = os.path.join(folder, name)
             if not name.endswith(suffix) or name.startswith((".", "_")):
@@ -109,7 +109,7 @@ class Ignored:
             return
         for line in lines:
             line = line.strip()
-            if not line or line.startswith("#"):
+            if line.startswith("#"):
                 continue
             keep = line.startswith("!")
             pattern = line.removeprefix("!")

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -265,9 +265,7 @@ class GraphCheck:
             rows.append(Row(None, verdict))
         worst = _worst(rows)
         bad = [row for row in rows if row.verdict.kind == worst]
-        return LeafResult(
-            worst, bad if worst != RIGHT else [], len(bad), len(rows), cuts, by_direction=True
-        )
+        return LeafResult(worst, bad, len(bad), len(rows), cuts, by_direction=True)
 
     def _second(
         self, second: GraphCheck, leaf: Node, direction: np.ndarray
@@ -288,10 +286,13 @@ class GraphCheck:
         if verdict.kind != WRONG:
             return verdict, []
         cuts = find_cuts(second.replay, second.objective.nodes, leaf)
+        kink = self.near_kink(leaf)
+        if kink:  # on which side a rule says it is, is no cut of the program
+            cuts = [cut for cut in cuts if cut.node in self.replay]
         frozen = [cut.node for cut in cuts]
         if cuts and examined(Replay(second.replay.outputs, frozen)).kind != WRONG:
             return verdict._replace(kind="cut"), cuts
-        return verdict._replace(kind=KINK) if self.near_kink(leaf) else verdict, []
+        return verdict._replace(kind=KINK) if kink else verdict, []
 
 
 class Probe:
@@ -339,7 +340,7 @@ class Probe:
         """All elements at once, along an uneven direction and to a part of what each may be off.
         None when that does not settle it: then each is looked at."""
         size, check = self.point.size, self.check
-        direction = uneven(check.seed)[:size].reshape(self.point.shape)
+        direction = uneven(check.seed, size).reshape(self.point.shape)
         direction = direction * np.maximum(np.abs(self.point), 1.0)
         verdict = self._along(gradient, direction)
         error = abs(verdict.claimed - verdict.measured)
@@ -430,11 +431,10 @@ def generator_of(name: str, seed: int) -> Any:
     return Random(zlib.crc32(f"{name}/{seed}".encode()))
 
 
-@lru_cache(8)
-def uneven(seed: int) -> np.ndarray:
-    """Steps of both signs for `MAX_ELEMENTS`, none of them small."""
+def uneven(seed: int, size: int) -> np.ndarray:
+    """Steps of both signs, none of them small."""
     generator = generator_of("together", seed)
-    steps = [generator.choice((-1, 1)) * generator.uniform(0.5, 1.5) for _ in range(MAX_ELEMENTS)]
+    steps = [generator.choice((-1, 1)) * generator.uniform(0.5, 1.5) for _ in range(size)]
     return np.array(steps)
 
 

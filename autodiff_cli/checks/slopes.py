@@ -68,20 +68,18 @@ class Line:
             return Verdict(NOISY, claimed, math.nan, math.nan, STEP)
         exact = self._complex_slope() if self.analytic else math.nan
         finite = math.isfinite(claimed)
-        if finite and math.isfinite(exact):
-            allowed = self.rtol * max(abs(claimed), abs(exact)) + self.atol
-            if abs(exact - claimed) <= allowed and not self.near_kink:
-                return Verdict(RIGHT, claimed, exact, allowed, COMPLEX_STEP)
+        tight = self.rtol * max(abs(claimed), abs(exact)) + self.atol
+        settles = finite and math.isfinite(exact) and not self.near_kink
+        if settles and abs(exact - claimed) <= tight:
+            return Verdict(RIGHT, claimed, exact, tight, COMPLEX_STEP)
         step = STEP * max(1.0, self.scale)
         first = self._sample(step)
         allowed = self._allowed(claimed, first.central)
         agreed = finite and abs(first.central - claimed) <= allowed
-        if agreed and not self.near_kink and not math.isfinite(exact):
+        if agreed and not self.near_kink:
+            if math.isfinite(exact):  # has no rounding; where both measure the same, it decides
+                return Verdict(WRONG, claimed, exact, tight, COMPLEX_STEP)
             return Verdict(RIGHT, claimed, first.central, allowed, step)
-        if agreed and math.isfinite(exact) and not self.near_kink:
-            # The complex step has no rounding; where both measure the same, it decides.
-            tight = self.rtol * max(abs(claimed), abs(exact)) + self.atol
-            return Verdict(WRONG, claimed, exact, tight, COMPLEX_STEP)
         return self._closer(claimed, first, agreed)
 
     def _allowed(self, claimed: float, measured: float) -> float:
@@ -128,7 +126,7 @@ class Line:
 
     def _steeper(self, usable: list[Sample]) -> bool:
         """Whether slopes still grow as the step shrinks, by more than rounding explains."""
-        large, small = usable[-2:] if len(usable) > 1 else (usable[0], usable[0])
+        large, small = (usable * 2)[-2:]
         rounding = 4 * EPS * (abs(self.here) / small.step + abs(small.central))
         grown = abs(small.central - large.central)
         return abs(small.central) > 2 * abs(large.central) and grown > 1e3 * rounding

@@ -6,7 +6,6 @@ Invariant: programs that read nothing are not run again.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
 SLOW = 2.0  # seconds of the processor; programs that take longer are not run again
 READERS = frozenset(["item", "tolist", "numpy", "float", "int", "bool", "data"])
-_ANY = re.compile(r"\b(?:if|while|" + "|".join(sorted(READERS)) + r")\b")
 
 
 def reads_of(tree: syntax.Node) -> list[Span]:
@@ -54,14 +52,11 @@ def unseen_dependence(
     if leaf.dtype != np.float64 or program.backwards > 1 or check.run_seconds > SLOW:
         return None
     if program.reads is None:
-        maybe = _ANY.search(check.source.text) is not None
-        program.reads = reads_of(program.tree) if maybe else []
+        program.reads = reads_of(program.tree)
     spans = program.reads
     if not spans:
         return None
     point = np.asarray(graph.replay.value(leaf))
-    if point.size == 0:
-        return None
     direction = signed_direction(generator_of(name, check.settings.seed), point)
     claimed = float(np.vdot(gradient, direction))
     options = replace(check.options(), nan="ignore")

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..autograd.tensor import Tensor
@@ -142,7 +143,7 @@ def _files(typed: str, match: Matcher, suffixes: tuple[str, ...]) -> Iterator[Ca
     place = os.path.expanduser(f"{folder}/") if "/" in typed else "."
     try:
         with os.scandir(place) as entries:
-            found = sorted((e.name, e.is_dir()) for e in list(entries)[:5000])
+            found = sorted((e.name, e.is_dir()) for e in islice(entries, 5000))
     except (OSError, ValueError):
         return
     for entry, is_folder in found:

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from ..language.syntax import tree as s
 from ..language.syntax.parser import parse
 from ..source import Source, Span
-
-T = TypeVar("T", bound=s.Node)
 
 
 class Edit(NamedTuple):
@@ -67,7 +65,7 @@ class Text:
             inner = outer
         return None
 
-    def every(self, kind: type[T], test: Callable[[T], bool] = lambda node: True) -> list[T]:
+    def every(self, kind: type, test: Callable[[Any], bool] = lambda node: True) -> list[Any]:
         """All nodes of a kind, in the order of the text."""
         found = [node for node in self.nodes if isinstance(node, kind) and test(node)]
         return sorted(found, key=lambda node: node.span.start)

@@ -84,13 +84,14 @@ def rewritten(text: Text, span: Span | None, name: str) -> Iterator[str]:
 
 def _stable(text: Text, node: s.Node) -> str | None:
     """The stable form of an expression that is written out by hand."""
-    name = callee(node)
-    inner = operand_of(node) if isinstance(node, s.Call) else None
-    if name == "log" and inner is not None:
-        return _log_of(text, _meant(text, inner))
     if isinstance(node, s.BinOp) and node.op == "/":
         return _quotient(text, node)
-    if name == "binary_cross_entropy" and isinstance(node, s.Call) and len(node.args) >= 2:
+    if not isinstance(node, s.Call):
+        return None
+    name, inner = callee(node), operand_of(node)
+    if name == "log" and inner is not None:
+        return _log_of(text, _meant(text, inner))
+    if name == "binary_cross_entropy" and node.args:
         first = _meant(text, node.args[0])
         if callee(first) == "sigmoid":
             logits = text.plain(operand_of(first) or first)

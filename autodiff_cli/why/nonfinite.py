@@ -7,6 +7,7 @@ harm by itself, and then the rule that turns it into a bad gradient is the cause
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,6 @@ class Birth:
         self.flow = flow
         self.roots = roots
         self.name = name
-        self._consumers: dict[Node, list[Node]] | None = None
 
     # -- backward -------------------------------------------------------------------------------
 
@@ -74,8 +74,6 @@ class Birth:
             return [(source, at)]
         probe = Probe(self.flow, source, operand)
         bad = {i: ~np.isfinite(g) for i, g in probe.given.items()}
-        if not any(mask.any() for mask in bad.values()):
-            return []
         clean = {i: np.where(bad[i], 0, g).astype(g.dtype) for i, g in probe.given.items()}
         if not np.isfinite(probe.at(clean, at)):
             return []
@@ -110,10 +108,7 @@ class Birth:
 
     def _origin(self, node: Node) -> Node | None:
         """The first bad value that the bad values at a node come from."""
-        own = [n for n in (node, *node.inputs) if not _finite(n)]
-        if not own:
-            return None
-        return first_bad(own)
+        return first_bad([n for n in (node, *node.inputs) if not _finite(n)])
 
     def _left_out(self, origin: Node) -> bool:
         """Whether every way on from a bad value ends where something finite was chosen instead."""
@@ -127,16 +122,14 @@ class Birth:
             for node in walk([origin], further)
         )
 
-    @property
+    @cached_property
     def consumers(self) -> dict[Node, list[Node]]:
         """Who reads the value of a node, within what the loss is made of."""
-        if self._consumers is None:
-            found: dict[Node, list[Node]] = {}
-            for node in ancestors(self.roots):
-                for needed in dict.fromkeys((*dependencies(node), *node.inputs)):
-                    found.setdefault(needed, []).append(node)
-            self._consumers = found
-        return self._consumers
+        found: dict[Node, list[Node]] = {}
+        for node in ancestors(self.roots):
+            for needed in dict.fromkeys((*dependencies(node), *node.inputs)):
+                found.setdefault(needed, []).append(node)
+        return found
 
     def forward(self, node: Node) -> Cause:
         """The op whose value is the first bad one."""

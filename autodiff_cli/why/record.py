@@ -7,6 +7,7 @@ Invariant: without `changes` the program computes what it would alone.
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -62,9 +63,9 @@ class Recorder(Watched):
     def __init__(self, source: Source, options: Options, changes: frozenset[Place] = frozenset()):
         super().__init__(source, replace(options, write=None), trace=True)
         self.changes = changes
-        self.bindings: list[Binding] = []
-        self.exits: list[Exit] = []
-        self.seeds: list[list[tuple[Node, Node]]] = []
+        self.bindings: deque[Binding] = deque(maxlen=MOST_BINDINGS)
+        self.exits: deque[Exit] = deque(maxlen=MOST_EXITS)
+        self.seeds: deque[list[tuple[Node, Node]]] = deque(maxlen=MOST_PASSES)
         self.attempted: list[Node] = []
         self.failure: AutodiffError | None = None
         self.steps = 0
@@ -75,14 +76,11 @@ class Recorder(Watched):
         """A statement at module level gave a name a value."""
         if not isinstance(value, Tensor) or not name:
             return
-        at_top = self.scope.names.get(name) is value  # also of a name of a function, if not
-        if at_top and len(self.bindings) < MOST_BINDINGS:
+        if self.scope.names.get(name) is value:  # also of a name of a function, if not
             self.bindings.append(Binding(name, statement.span, value, value.node))
 
     def _differentiated(self, seeds: list[tuple[Node, Node]]) -> None:
         self.backwards += 1
-        if len(self.seeds) >= MOST_PASSES:
-            del self.seeds[0]
         self.seeds.append(list(seeds))
 
     def _attempt(self, tensors: list[Tensor]) -> None:
@@ -90,8 +88,7 @@ class Recorder(Watched):
 
     def _read(self, node: Node, value: Any) -> Any:
         exit = Exit(node, STATE.span, value)
-        if len(self.exits) < MOST_EXITS:
-            self.exits.append(exit)
+        self.exits.append(exit)
         return changed(value) if exit.place in self.changes else value
 
     # -- running --------------------------------------------------------------------------------

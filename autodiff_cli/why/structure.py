@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd.rules import ones_like
-from ..autograd.tensor import AccumulateGrad, Tensor
+from ..autograd.tensor import Tensor
 from ..checks.watched import target_names
 from ..errors import AutodiffError
 from ..graph.dtypes import is_float
@@ -100,7 +100,7 @@ class Missing:
         there."""
         for node in self.ways.leading(roots, targets):
             if node in targets:
-                if node.requires_grad or self.tensor.node not in targets:
+                if node.requires_grad:
                     continue
                 return self._own(node)
             found = self.ways.cut(node)
@@ -113,17 +113,15 @@ class Missing:
     def _left_as_numbers(self, targets: set[Node]) -> Cause | None:
         """A place where numbers left the graph and still decide the loss."""
         before = self._numbers(self.program)
-        trials = 0
         tried: set[Place] = set()
         for exit in reversed(self.program.exits):
             if exit.place in tried or isinstance(exit.value, np.ndarray):
                 continue
-            if trials >= MOST_TRIALS:
+            if len(tried) == MOST_TRIALS:
                 break
             if not self.ways.leading([exit.node], targets):
                 continue
             tried.add(exit.place)
-            trials += 1
             other = self.again(frozenset({exit.place}))
             if other is None or self._numbers(other) != before:
                 return self._exit(exit, targets)
@@ -164,23 +162,15 @@ class Missing:
     def _own(self, node: Node) -> Cause:
         """Why a tensor that does not require grad has no gradient."""
         name = self.name
-        if (
-            node.op.key == "detach"
-            and isinstance(self.tensor.accumulator, AccumulateGrad)
-            and node.inputs
-            and node.inputs[0].op is LEAF
-            and node.inputs[0].args[0] is self.tensor.accumulator
-        ):
-            return Cause(
-                "requires-grad-false",
-                node.span,
-                f"{shown(node.span)} switches off the gradient of `{name}`",
-            )
+        switched = self._switched_off(node)
+        if switched is not None:
+            return switched
         span = self.made
         forgotten = f"`{name}` was made without requires_grad=True"
         if node.op.key in DETACHING and not node.inputs[0].requires_grad:
             return Cause("requires-grad-false", span, forgotten)
-        found = self.ways.cut(node) or self._cut_behind(node)
+        first = next((b.node for b in self.bindings if b.tensor is self.tensor), node)
+        found = self.ways.cut(first) or self.ways.cut(node) or self._cut_behind(node)
         if found is not None:
             return found
         if self._written_as_constant():
@@ -192,6 +182,16 @@ class Missing:
                 "integer", span, f"`{name}` holds whole numbers ({node.dtype.name}): no gradient"
             )
         return Cause("requires-grad-false", span, forgotten)
+
+    def _switched_off(self, node: Node) -> Cause | None:
+        """Where the tensor, a leaf, was told to require no grad, before `node` was made of it."""
+        for part in self.ways.everything([node]):
+            if part.op.key != "detach" or part.inputs[0].op is not LEAF:
+                continue
+            if part.inputs[0].args[0] is self.tensor.accumulator:
+                told = f"{shown(part.span)} switches off the gradient of `{self.name}`"
+                return Cause("requires-grad-false", part.span, told)
+        return None
 
     def _cut_behind(self, node: Node) -> Cause | None:
         """Where what a result was made of lost the gradient of something that has one."""
@@ -216,6 +216,9 @@ class Missing:
                 span,
                 f"`{self.name}` is a result, not a leaf: its gradient is computed but not kept",
             )
+        switched = None if tensor.requires_grad else self._switched_off(tensor.node)
+        if switched is not None:
+            return switched
         silent = self._silent()
         if silent is not None:
             text = f"the backward of {shown(silent.span)} returns None"
@@ -260,14 +263,15 @@ class Missing:
         """The loss used what the name meant before."""
         everything = set(self.ways.everything(roots))
         used: Binding | None = None
-        following: Binding | None = None
+        found: tuple[Binding, Binding] | None = None
         for binding in self.bindings:
             if binding.tensor is not self.tensor and binding.node in everything:
-                used, following = binding, None
-            elif used is not None and following is None and binding.tensor is not used.tensor:
-                following = binding
-        if used is None or following is None:
+                used, found = binding, None
+            elif used is not None and found is None and binding.tensor is not used.tensor:
+                found = used, binding
+        if found is None:
             return None
+        used, following = found
         return Cause(
             "rebound",
             following.span,

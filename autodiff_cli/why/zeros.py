@@ -16,7 +16,7 @@ import numpy as np
 from ..autograd.rules import parents
 from ..graph.kinds import Kind
 from ..graph.node import Node
-from ..graph.op import LEAF, OUTPUT, value_of
+from ..graph.op import value_of
 from ..graph.walk import newest_first, walk
 from .flow import Edge, Flow, Probe, nodes_of_body
 from .model import Cause
@@ -79,64 +79,61 @@ class Zeros:
                 continue
             seen.add((node, at))
             self.steps += 1
-            kill, further = self._look(node, at)
-            if kill is not None:
-                found.append(kill)
+            kills, further = self._look(node, at)
+            found.extend(kills)
             pending.extend(further)
         return min(found, key=lambda kill: _age(kill.node), default=None)
 
-    def _look(self, node: Node, at: Index) -> tuple[Kill | None, list[tuple[Node, Index]]]:
+    def _look(self, node: Node, at: Index) -> tuple[list[Kill], list[tuple[Node, Index]]]:
         hooked = self.flow.hooked.get(node)
         if hooked is not None and not self._zero(value_of(hooked[0])[at]):
-            return Kill(hooked[1], "times-zero", at, node), []
+            return [Kill(hooked[1], "times-zero", at, node)], []
         edges = self.flow.edges.get(node, [])
         alive = [e for e in edges if not self._zero(np.asarray(value_of(e.g))[at])]
-        if len(alive) > 1:
-            return Kill(self._meeting(alive), "cancelled", at, node), []
-        kill: Kill | None = None
+        if alive:
+            return [Kill(self._meeting(alive), "cancelled", at, node)], []
+        kills: list[Kill] = []
         further: list[tuple[Node, Index]] = []
-        sources = dict.fromkeys(edge.source for edge in edges)
-        for source in sources:
+        for source in dict.fromkeys(edge.source for edge in edges):
             one, more = self._through(source, node, at)
-            if one is not None and (kill is None or _age(one.node) < _age(kill.node)):
-                kill = one
-            further.extend(more)
-        return kill, further
+            kills += one
+            further += more
+        return kills, further
 
     def _through(
         self, source: Node | None, operand: Node, at: Index
-    ) -> tuple[Kill | None, list[tuple[Node, Index]]]:
+    ) -> tuple[list[Kill], list[tuple[Node, Index]]]:
         """Where a zero that `source` handed to the operand comes from."""
         if source is None:
-            return Kill(None, "times-zero", at, operand), []
+            return [Kill(None, "times-zero", at, operand)], []
         if source.op.vjp_rule is None and source.outputs is None:
-            return None, [(source, at)]
+            return [], [(source, at)]
         probe = self.probes.get((source, operand))
         if probe is None:
             probe = self.probes[source, operand] = Probe(self.flow, source, operand)
         if self._zero(probe.at(probe.noise, at)):
-            return Kill(source, "slope", at, operand), []
+            return [Kill(source, "slope", at, operand)], []
         alive = {i: ~self._zero(g) for i, g in probe.given.items()}
         if any(mask.any() for mask in alive.values()):
             kept = {i: np.where(mask, probe.noise[i], 0) for i, mask in alive.items()}
             kept = {i: part.astype(probe.noise[i].dtype) for i, part in kept.items()}
             if not self._zero(probe.at(kept, at)):
-                return Kill(source, "cancelled", at, operand), []
+                return [Kill(source, "cancelled", at, operand)], []
         place = probe.influencing({i: ~mask for i, mask in alive.items()}, at)
         elsewhere = declared(source) == "saturated" and not self._zero(probe.elsewhere(at))
         if place is None or elsewhere:
-            return Kill(source, "slope", at, operand), []
+            return [Kill(source, "slope", at, operand)], []
         part, index = place
         if source.outputs is None:
-            return None, [(source, index)]
-        return None, [(output, index) for output in self.flow.parts[source].get(part, [])]
+            return [], [(source, index)]
+        return [], [(output, index) for output in self.flow.parts[source].get(part, [])]
 
     def _zero(self, values: Any) -> Any:
         return np.abs(values) <= self.limit
 
     def _meeting(self, edges: list[Edge]) -> Node | None:
         """Where the ways of two contributions part on the way back: the oldest node behind both."""
-        sources = ([e.source] if e.source is not None else [] for e in edges[:2])
+        sources = ([e.source] if e.source is not None else [] for e in (edges[0], edges[-1]))
         first, second = (set(walk(source, self.flow.behind)) for source in sources)
         common = [node for node in first if node in second]
         return min(common, key=lambda n: n.seq, default=edges[0].source)
@@ -145,9 +142,9 @@ class Zeros:
 
     def code(self, kill: Kill) -> str:
         """The cause of a zero."""
-        if kill.how != "slope" or kill.node is None:
-            return kill.how if kill.how != "slope" else "times-zero"
         node = kill.node
+        if node is None or kill.how != "slope":
+            return kill.how
         for candidate in (self.inside.get(node), node):
             if candidate is not None:
                 code = declared(candidate)
@@ -261,7 +258,7 @@ def faded(flow: Flow, name: str, target: Node, mask: Any) -> Cause | None:
         for node in between(flow, target)
         if declared(node) == "saturated" and (slope := _steepness(flow, node)) is not None
     ]
-    if not slopes or np.prod([slope for slope, _ in slopes]) > STEEP:
+    if np.prod([slope for slope, _ in slopes]) > STEEP:
         return None
     node = min(slopes, key=lambda pair: pair[0])[1]
     return Cause(
@@ -279,11 +276,8 @@ def between(flow: Flow, target: Node) -> list[Node]:
 
 def _steepness(flow: Flow, node: Node) -> float | None:
     """The largest slope of a node by which any of its elements reaches its operand."""
-    if node.op in (LEAF, OUTPUT) or node.op.vjp_rule is None or node not in flow.cotangents:
+    if node.op.vjp_rule is None:
         return None
-    operand = next((x for x in parents(node) if x.requires_grad), None)
-    if operand is None:
-        return None
-    probe = Probe(flow, node, operand)
+    probe = Probe(flow, node, next(x for x in parents(node) if x.requires_grad))
     found = np.abs(probe(probe.noise))
     return float(found.max()) if found.size else None

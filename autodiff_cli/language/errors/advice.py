@@ -66,6 +66,8 @@ def _own_words(
     if isinstance(tree.func, syntax.Attribute) and missed == "self":
         of = tree.func.value.span.text
         return f"`{of}` is a class: write `{of}().{text[len(of) + 1 :]}` for `{text}`"
+    if missed == "name" and text.startswith("getattr("):
+        return f'write `{text[:-1]}, "shape")` for `{text}`: the name is a text'
     if missed == "dim0":
         return f"write `{text[:-1]}-2, -1)` for `{text}`"
     if missed == "dim":

@@ -283,6 +283,7 @@ def _function(tree: syntax.FunctionDef, context: Context) -> RunStatement:
 def _import(tree: syntax.Import, context: Context) -> RunStatement:
     def run(scope: Scope) -> Signal:
         for alias in tree.names:
+            STATE.span = alias.span
             try:
                 namespace = import_module(alias.name)
                 if alias.asname is None and "." in alias.name:

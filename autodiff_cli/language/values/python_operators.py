@@ -11,6 +11,7 @@ from typing import Any
 
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, fail, fault
+from ...graph.state import STATE
 from ...graph.symbolic_numbers import Varying
 from ...numerals import short
 from .dialect import kind_of
@@ -157,4 +158,5 @@ def bound_integers(symbol: str, left: int, right: int) -> None:
 def refuse_caret(left: Any, right: Any) -> None:
     for value in (left, right):
         if isinstance(value, float) or (isinstance(value, Tensor) and value.dtype.kind == "f"):
-            raise fault("E105 not-power-here")
+            updates = STATE.span is not None and "^=" in STATE.span.text
+            raise fault("E105 not-power-here", "x **= 2" if updates else "x**2")
