@@ -81,7 +81,7 @@ def mismatch(
             move = np.zeros(off.shape)
             move[fine] = signs
             for t in alone:
-                parts = np.where(signs > 0, alone[t], alone[-t])
+                parts = np.where(signs == 1, alone[t], alone[-t])
                 rest = at(t, move) - before - parts.sum()
                 if abs(rest) > 1e-3 * (STEP + np.abs(parts).sum()):
                     return kind(move) in (KINK, RIGHT)

@@ -5,6 +5,7 @@ Invariant: only comments count; the same characters in a string mean nothing.
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
@@ -134,6 +135,6 @@ def _positive(key: str, value: str, span: Span) -> float:
         number = float(value)
     except ValueError:
         number = -1.0
-    if not 0 <= number < 1e300:
+    if not 0 <= number < math.inf:
         raise fault("E205 no-tolerance", key, value[:40], span=span)
     return number

@@ -57,21 +57,22 @@ def _expired(signum: int, frame: Any) -> None:
 
         setitimer(ITIMER_REAL, SOON, REPEATED)
     elif hosts:
-        _tell_the_host(signum, frame)
+        _tell_the_host(signum)
     else:
         raise error
 
 
-def _tell_the_host(signum: int, frame: Any) -> None:
+def _tell_the_host(signum: int) -> None:
     import signal
 
     ALARM.host_due = monotonic() + ALARM.again if ALARM.again else inf
     ALARM.set()
-    if ALARM.host == signal.SIG_DFL:
-        signal.signal(signum, signal.SIG_DFL)
-        signal.raise_signal(signum)
-    elif callable(ALARM.host):
-        ALARM.host(signum, frame)
+    if ALARM.host is not None:
+        signal.signal(signum, ALARM.host)
+        try:
+            signal.raise_signal(signum)
+        finally:
+            signal.signal(signum, _expired)
 
 
 def told_the_host(error: BaseException) -> bool:

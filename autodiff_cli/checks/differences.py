@@ -359,17 +359,16 @@ class Probe:
         """Fixed random directions; where one disagrees, the elements that are to blame."""
         generator = generator_of(self.check.names.get(self.leaf, ""), self.check.seed)
         rows = []
+        total = DIRECTIONS
         for _ in range(DIRECTIONS):
             direction = signed_direction(generator, self.point)
             verdict = self._along(gradient, direction)
             rows.append(Row(None, verdict))
             if verdict.kind == WRONG:
-                found = self._blamed(gradient, direction)
-                result = _summary(found, self.point.size) if found else _summary(rows, DIRECTIONS)
-                result.kind = WRONG
-                result.by_direction = True
-                return result
-        result = _summary(rows, DIRECTIONS)
+                if found := self._blamed(gradient, direction):
+                    rows, total = found, self.point.size
+                break
+        result = _summary(rows, total)
         result.by_direction = True
         return result
 

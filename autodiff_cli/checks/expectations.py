@@ -35,18 +35,16 @@ class Written:
 
 def read(text: str) -> Written:
     """The numbers of a text; `Unreadable` when it is something else."""
-    values, units, at = _read_part(text, 0, 0)
-    if text[at:].strip():
-        raise Unreadable
     try:
+        values, units, at = _read_part(text, 0)
+        if text[at:].strip():
+            raise Unreadable
         return Written(np.array(values, np.float64), np.array(units, np.float64))
-    except ValueError:
+    except (ValueError, OverflowError, RecursionError):
         raise Unreadable from None
 
 
-def _read_part(text: str, at: int, depth: int) -> tuple[Any, Any, int]:
-    if depth > 64:
-        raise Unreadable
+def _read_part(text: str, at: int) -> tuple[Any, Any, int]:
     if text[at : at + 1] == "[":
         at += 1
         values: list[Any] = []
@@ -55,7 +53,7 @@ def _read_part(text: str, at: int, depth: int) -> tuple[Any, Any, int]:
             at = _GAP.match(text, at).end()  # type: ignore[union-attr]  # it matches all
             if text[at : at + 1] == "]":
                 return values, units, at + 1
-            value, unit, at = _read_part(text, at, depth + 1)
+            value, unit, at = _read_part(text, at)
             values.append(value)
             units.append(unit)
     match = _NUMBER.match(text, at)
@@ -103,7 +101,7 @@ def compare(text: str, value: Any) -> str | None:
         return None if text == shown_text(value) else f"it is {shown_text(value)[:200]}"
     try:
         wanted = read(text)
-    except (Unreadable, OverflowError):
+    except Unreadable:
         return f"`{text[:60]}` is no number and no list of numbers"
     if wanted.values.size == 0 and array.size == 0:
         return None
@@ -124,7 +122,7 @@ def sides(text: str, value: Any) -> tuple[str, ...]:
     array = as_numbers(value)
     try:
         wanted = read(text).values
-    except (Unreadable, OverflowError):
+    except Unreadable:
         return ()
     if array is None or max(array.size, wanted.size) <= 1:
         return ()

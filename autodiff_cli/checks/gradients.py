@@ -26,7 +26,7 @@ from .blame import blamed
 from .cuts import convention
 from .deadline import go_on_after
 from .differences import GraphCheck, LeafResult, Row
-from .slopes import ATOL, COMPLEX_STEP, NOISY, RIGHT, RTOL, WRONG
+from .slopes import ATOL, COMPLEX_STEP, NOISY, RIGHT, RTOL, WRONG, Verdict
 from .verify import unseen_dependence
 
 if TYPE_CHECKING:
@@ -68,12 +68,11 @@ def gradient_items(check: FileCheck) -> None:
 
 
 def _claim(check: FileCheck, graph: GraphCheck, leaves: list[Node]) -> None:
-    """One backward for all leaves whose items are chosen; what fails there fails in its item."""
-    chosen = [n for n in leaves if check.selected(check.item("grad", graph.names[n]))]
-    if check.settings.collect or not chosen:
+    """One backward for all leaves; what fails there fails in its item."""
+    if check.settings.collect or not leaves:
         return
     try:
-        graph.claim(chosen)
+        graph.claim(leaves)
     except AutodiffError as error:
         go_on_after(error)
 
@@ -234,7 +233,9 @@ def undecided(leaf: Node, name: str, result: LeafResult) -> Diagnostic:
         label = "the slopes of both sides differ here"
         node = next((n for n in result.kinks if n.span is not None), None)
         span = node.span if node is not None else leaf.span
-        message = f"`{name}` is on a kink in {count} {what}; backward's slope lies between both"
+        message = f"`{name}` is on a kink in {count} {what}"
+        if all(_between(row.verdict) for row in result.rows):
+            message += "; backward's slope lies between both"
         rows, help = side_table(result.rows), "nothing is wrong; move the point to check the slope"
     else:
         label, span = _leaf_label(leaf), leaf.span
@@ -247,6 +248,11 @@ def undecided(leaf: Node, name: str, result: LeafResult) -> Diagnostic:
             )
             help = "see `autodiff run`, which names where nan and inf begin"
     return Diagnostic("W602", message, span, label, (), ("\n" + rows,), (help,), "warning")
+
+
+def _between(v: Verdict) -> bool:
+    rounding = 1e-4 * max(abs(v.left), abs(v.right))
+    return min(v.left, v.right) - rounding <= v.claimed <= max(v.left, v.right) + rounding
 
 
 def _leaf_label(leaf: Node) -> str:

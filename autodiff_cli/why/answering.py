@@ -102,7 +102,7 @@ class Inquiry:
             text = shown(node.span)
             return Cause("times-zero", node.span, f"{text} made the gradient zero after backward")
         origin = first_bad([node])
-        if origin is not None and origin.span is not None:
+        if origin is not None and origin is not node and origin.span is not None:
             found = Birth(Flow([]), [node], self.name).forward(origin)
             code = found.code.replace("forward", "backward")
             return Cause(code, found.span, found.message)

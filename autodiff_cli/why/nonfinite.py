@@ -173,7 +173,8 @@ def first_bad(roots: list[Node]) -> Node | None:
         needed = () if node.op is LEAF else dependencies(node)
         if _has_nan(node):
             if not any(map(_has_nan, needed)):
-                return node
+                written = node
+                break
         elif all(map(_finite, needed)):
             if needed:
                 return node

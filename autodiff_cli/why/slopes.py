@@ -32,7 +32,7 @@ def straight_through(text: Text, span: Span | None, name: str) -> Iterator[str]:
         hard = f"({text.plain(node)}).float()"
         yield text.put(node, f"({soft} + ({hard} - {soft}).detach())")
     operand = None if node is None else operand_of(node)
-    if node is not None and operand is not None:
+    if operand is not None and isinstance(node, s.Call):
         smooth = s.operand(operand)
         yield text.put(node, _forward_of(text, node, smooth))
 

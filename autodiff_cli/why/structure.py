@@ -17,7 +17,7 @@ from ..checks.watched import target_names
 from ..errors import AutodiffError
 from ..graph.dtypes import is_float
 from ..graph.node import Node
-from ..graph.op import CONSTANT, LEAF, value_of
+from ..graph.op import CONSTANT, LEAF, OUTPUT, value_of
 from ..graph.state import grad_mode
 from ..language.syntax import tree as syntax
 from ..language.syntax.tree import walk
@@ -85,11 +85,12 @@ class Missing:
     def _without_rule(self, roots: list[Node], targets: set[Node]) -> Cause | None:
         """The first op that backward cannot pass, because PyTorch has no derivative for it."""
         for node in self.ways.leading(roots, targets):
-            if node.op.vjp_rule is None or node.outputs is not None or not node.requires_grad:
+            whole, index = node.args if node.op is OUTPUT else (node, 0)
+            if whole.op.vjp_rule is None or node.outputs is not None or not node.requires_grad:
                 continue
             try:
                 with grad_mode(False):
-                    pullback(node, {0: ones_like(node)})
+                    pullback(whole, {index: ones_like(node)})
             except AutodiffError:
                 message = f"{shown(node.span)} has no derivative, backward cannot pass it"
                 return Cause("flat-op", node.span, message)

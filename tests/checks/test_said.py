@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from autodiff_cli.checks.model import LETTERS, Settings
-from autodiff_cli.checks.runner import check_source
+from autodiff_cli.checks import runner
+from autodiff_cli.checks.model import ERROR, LETTERS, Settings
+from autodiff_cli.checks.runner import FileCheck, check_source
 from autodiff_cli.source import Source
 
 XY = "x = [1, 2]\ny = [3, 4]\nloss = sum(x * y)\n"
 TORCH = "import torch\nx = torch.tensor([1.0, 2.0], requires_grad=True)\n"
 WIDE = TORCH.replace("2.0]", "2.0], dtype=torch.float64")
+FUNCTION = """class {}(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return {}
+    @staticmethod
+    def backward(ctx, g):
+        return {}
+"""
 ASKED = {
     "loss named": ("# check: loss=k\nx = [1, 2]\nk = sum(x ** 3)\nloss = sum(x)", ".."),
     "tolerances": (f"# check: rtol=1e-3 atol=1\n{XY}", "..."),
@@ -121,12 +130,47 @@ ASKED = {
     "slopes that are nearly too large": (
         "# check: nan=ignore\nx = [1, 2]\nloss = sum(x * 9e307)", ".n"
     ),
+    "a directive below": ("x = 1\n# check: rtol=wide\nloss = x", "E"),
+    "a tolerance without end": (f"# check: rtol=inf\n{XY}", "E"),
+    "Hessians on a kink": (
+        "# check: hessian\nx = [0, 1]\nloss = sum((relu(x) - relu(-x))**2)", "..k"
+    ),
+    "two rules that are wrong": (
+        TORCH + FUNCTION.format("A", "x * 3", "g * 5") + FUNCTION.format("B", "x * 2", "g")
+        + "y = x * 2\nloss = (A.apply(y) + B.apply(y)).sum()\nloss.backward()", ".F"
+    ),
+    "wrong only together": (
+        TORCH + "x = torch.linspace(-1, 1, 400, dtype=torch.float64, requires_grad=True)\n"
+        "odd = torch.arange(400) % 7 % 2 * 2 - 1\n"
+        + FUNCTION.format("A", "x * 1", "g * (1 + odd * 9e-7)")
+        + "loss = A.apply(x).sum()\nloss.backward()", ".F"
+    ),
+    "one of many": (
+        TORCH + "x = torch.linspace(-1, 1, 400, dtype=torch.float64, requires_grad=True)\n"
+        + FUNCTION.format("A", "x * 1", "g * (1 + (torch.arange(400) == 17))")
+        + "loss = A.apply(x).sum()\nloss.backward()", ".F"
+    ),
+    "a twentieth off beside infinity": (
+        WIDE + FUNCTION.format("A", "x * 1", "g * 1.05") +
+        "loss = torch.where(x < 5, A.apply(x), x.detach() * float('inf')).sum()\n"
+        "loss.backward()", ".F"
+    ),
 }  # fmt: skip
+SETTINGS = {"one of many": Settings(seed=3)}
 
 
 @pytest.mark.parametrize("name", ASKED)
 def test_as_recorded(name: str) -> None:
     text, letters = ASKED[name]
     suffix = "py" if "import torch" in text else "expr"
-    found = check_source(Source(text, f"t.{suffix}"), Settings())
+    found = check_source(Source(text, f"t.{suffix}"), SETTINGS.get(name, Settings()))
     assert "".join(LETTERS[item.status] for item in found.items) == letters
+
+
+def test_a_crash_is_the_error_of_its_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(check: FileCheck) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(runner, "gradient_items", broken)
+    (item,) = check_source(Source("x = 2\nloss = x * x", "t.expr"), Settings()).items
+    assert item.status == ERROR and item.diagnostic is not None and item.diagnostic.code == "E900"

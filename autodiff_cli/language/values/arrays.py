@@ -295,9 +295,9 @@ def computed(name: str) -> Callable[..., Any]:
 
 def _traced(result: Any, args: tuple[Any, ...]) -> Any:
     """The result, and for who watches what leaves the graph the arrays that it was made of."""
-    node = result.node if isinstance(result, Array) else constant(np.asarray(result))
+    node = result.node if isinstance(result, Tensor) else constant(np.asarray(result))
     node.inputs = tuple([a.node for a in args if isinstance(a, Tensor)])
-    return result if isinstance(result, Array) else taken_out(node, result)
+    return result if isinstance(result, Tensor) else taken_out(node, result)
 
 
 _OPERATORS = {
