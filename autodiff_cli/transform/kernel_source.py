@@ -239,9 +239,9 @@ class Kernels:
                 match node:
                     case ast.Attribute(ast.Attribute(ast.Name("F"), key), "kernel"):
                         return kernels.value(getattr(F, key))
-                self.generic_visit(node)
-                of_op = isinstance(node.value, ast.Name) and node.value.id == "op"
-                return node.value if of_op and node.attr == "kernel" else node  # they are kernels
+                    case ast.Attribute(ast.Name("op"), "kernel"):  # what ops are here
+                        return node.value
+                return self.generic_visit(node)
 
             def visit_arg(self, node: ast.arg) -> Any:
                 return ast.arg(node.arg)

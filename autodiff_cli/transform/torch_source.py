@@ -256,7 +256,7 @@ def _as_signed(op: Op, args: tuple[Any, ...]) -> Call:
             value = default  # of each dim
         elif param.annotation in ("Dims", "AllDims") and value and len(value) == 1:
             (value,) = value
-        if value is default or (type(value) is type(default) and value == default):
+        if type(value) is type(default) and value == default:
             in_order = False
         elif not in_order or param.keyword_only or not (param.tensorial or param.required):
             named[param.name] = value
@@ -280,7 +280,7 @@ def literal(value: Any, names: dict[Any, str]) -> str:
     if kind is float:
         if math.isfinite(value):
             return repr(value)
-        return "torch.nan" if math.isnan(value) else "torch.inf" if value > 0 else "-torch.inf"
+        return f"torch.{value}".replace("torch.-", "-torch.")
     if isinstance(value, np.dtype):
         return f"torch.{value.name}"
     if kind is slice:
