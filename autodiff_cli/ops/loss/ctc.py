@@ -81,9 +81,9 @@ def _likelihood(alpha, input_lengths, target_lengths):
     """Negative log-likelihood of each sequence."""
     n = alpha.shape[1]
     rows = np.arange(n)
-    end = alpha[np.maximum(input_lengths - 1, 0), rows]
+    end = alpha[input_lengths - 1, rows]
     blank = end[rows, 2 * target_lengths]
-    label = np.where(target_lengths > 0, end[rows, np.maximum(2 * target_lengths - 1, 0)], -np.inf)
+    label = np.where(target_lengths > 0, end[rows, 2 * target_lengths - 1], -np.inf)
     found = -np.logaddexp(blank, label)
     return np.where(input_lengths > 0, found, np.where(target_lengths == 0, -0.0, np.inf))
 
@@ -166,7 +166,7 @@ def _lengths(what, given, n, most):
     values = values.astype(np.int64).reshape(-1)
     if values.size != n:
         raise fault("E308 ctc_loss-sequences-needs-many", n, what, values)
-    if values.size and (values.min() < 0 or (most is not None and values.max() > most)):
+    if values.min() < 0 or (most is not None and values.max() > most):
         raise fault("E308 ctc_loss-got", what, values.tolist()[:8], most)
     return values
 

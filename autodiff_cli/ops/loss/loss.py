@@ -281,7 +281,7 @@ def _variance(input, var):
     if known(var) and (value_of(var) < 0).any():
         raise fault("E504 gaussian_nll_loss-negative-variance")
     if var.shape != input.shape:
-        if input.shape[:-1] == var.shape and input.shape:
+        if input.shape[:-1] == var.shape:
             return F.unsqueeze(var, -1)
         unequal = [v for i, v in zip(input.shape, var.shape, strict=False) if i != v]
         if len(input.shape) != len(var.shape) or sum(unequal) != 1:

@@ -220,7 +220,7 @@ def multilabel_soft_margin_loss(
 
 def _rows(name, input, target):
     """Scores as (N, C); E308 when they are not."""
-    if len(input.shape) > 2 or (input.shape and input.shape[-1] == 0):
+    if len(input.shape) > 2 or input.shape[-1:] == (0,):
         raise fault("E308 needs-scores-shape-2", name, input)
     if target.dtype != INT64 and target.numel:
         raise fault("E307 needs-targets-integers", name, target)

@@ -219,8 +219,6 @@ def _power(input, exponent):
 
 def _integer_power(input, exponent):
     negative = exponent < 0
-    if not negative.any():
-        return np.power(input, exponent)
     whole = np.power(input, np.maximum(exponent, 0))
     odd = np.where(exponent % 2 == 0, 1, input)
     return np.where(negative, np.where(np.abs(input) == 1, odd, 0), whole).astype(input.dtype)

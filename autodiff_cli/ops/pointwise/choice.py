@@ -24,9 +24,7 @@ def _check_condition(condition, *sides):
 
 
 @pointwise(
-    lambda condition, input, other: np.where(
-        condition if condition.dtype.kind == "b" else condition != 0, input, other
-    ),
+    lambda condition, input, other: np.where(condition, input, other),
     numpy="np.where(condition, input, other)",
     method=False,
     check=_check_condition,
