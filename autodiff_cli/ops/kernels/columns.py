@@ -78,7 +78,7 @@ def blocks(
     batch: int, channels: int, kernel: Size, sizes: Size, itemsize: int
 ) -> Iterator[tuple[slice, slice]]:
     """Slices of the batch and of the first dim of places whose columns fill about a CHUNK."""
-    line = channels * math.prod(kernel) * math.prod(sizes[1:]) * itemsize
+    line = max(channels * math.prod(kernel) * math.prod(sizes[1:]) * itemsize, 1)
     bands = min(-(-line * sizes[0] // CHUNK), sizes[0])
     cuts = [sizes[0] * i // bands for i in range(bands + 1)]
     samples = max(1, CHUNK // (line * sizes[0]))

@@ -47,13 +47,13 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2):
     left, right = _tensordot_dims(a, b, dims)
     require_numbers("tensordot", a, b)
     for i, j in zip(left, right, strict=True):
-        if a.shape[i] != b.shape[j] and 1 not in (a.shape[i], b.shape[j]):
-            raise fault("E301 tensordot", a, b, i, a.shape[i], j, b.shape[j])
-        if a.shape[i] != b.shape[j]:
-            if a.shape[i] == 1:
-                b = F.sum(b, j, True)
-            else:
-                a = F.sum(a, i, True)
+        m, n = a.shape[i], b.shape[j]
+        if m != n == 1:
+            a = F.sum(a, i, True)
+        elif n != m == 1:
+            b = F.sum(b, j, True)
+        elif m != n:
+            raise fault("E301 tensordot", a, b, i, m, j, n)
     free_a = [i for i in range(a.ndim) if i not in left]
     free_b = [j for j in range(b.ndim) if j not in right]
     shape_a = tuple(a.shape[i] for i in free_a)

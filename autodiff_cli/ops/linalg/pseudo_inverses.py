@@ -240,7 +240,8 @@ def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str |
     if right.ndim < 2 or right.shape[-2] != m:
         raise fault("E301 linalg-lstsq-cannot-solve", input, b, m)
     solution, ranks, values, residuals = F.lstsq_raw(input, right, rcond, driver or "gelsy")
-    if m > n and driver not in (None, "gelsy") and (value_of(ranks) == n).all():
+    by_values = driver in ("gelsd", "gelss")
+    if m > n and (driver == "gels" or (by_values and (value_of(ranks) == n).all())):
         error = right - input @ solution
         residuals = F.sum(error * error, -2)
     if vector:
