@@ -196,25 +196,10 @@ NOT_CONVERGED = (
 
 
 def _svd(a, full_matrices):
-    m, n = a.shape[-2:]
-    batch = a.shape[:-2]
-    k = min(m, n)
-    if a.size == 0:
-        left = np.broadcast_to(
-            np.eye(m, m if full_matrices else k, dtype=a.dtype),
-            (*batch, m, m if full_matrices else k),
-        )
-        right = np.broadcast_to(
-            np.eye(n if full_matrices else k, n, dtype=a.dtype),
-            (*batch, n if full_matrices else k, n),
-        )
-        return left, np.zeros((*batch, k), a.dtype), right
     return tuple(_by_lapack(a, full_matrices, True))
 
 
 def _singular_values(a):
-    if a.size == 0:
-        return _svd(a, False)[1]
     return _by_lapack(a, False, False)[0]
 
 
@@ -336,8 +321,6 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True):
 
 
 def _eigh(a, uplo):
-    if a.size == 0:
-        return np.zeros(a.shape[:-1], a.dtype), np.zeros(a.shape, a.dtype)
     finite = np.isfinite(a).all((-2, -1), keepdims=True)
     values, vectors = np.linalg.eigh(np.where(finite, a, 0), uplo.upper())
     return np.where(finite[..., 0], values, np.nan), np.where(finite, vectors, np.nan)

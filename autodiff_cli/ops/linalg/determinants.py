@@ -88,7 +88,7 @@ def _cofactors_slope(g, a):
     """Of `A = U S V'` the cofactors are those of the diagonal S, turned back by U and V; there the
     slopes are the products of all singular values but two, finite for every matrix."""
     *_, n = a.shape
-    if n < 2 or not a.size or not np.isfinite(a).all():
+    if n < 2 or not np.isfinite(a).all():
         return np.full(np.broadcast_shapes(a.shape, g.shape), 0 if n < 2 else np.nan, a.dtype)
     u, values, vh = np.linalg.svd(a)
     sign = np.linalg.det(u) * np.linalg.det(vh)

@@ -211,7 +211,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True):
 def _matrix_exp(a):
     from scipy.linalg import expm
 
-    return expm(a) if a.size else a.copy()
+    return expm(a)
 
 
 @opaque(

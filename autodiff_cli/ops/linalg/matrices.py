@@ -245,7 +245,7 @@ def matrix_norm(
     if ord == "fro":
         return F.vector_norm(input, 2, dim, keepdim)
     first, last = dim
-    if ord == "nuc" or ord in (2, -2):
+    if ord in ("nuc", 2, -2):
         others = tuple(d for d in range(input.ndim) if d not in dim)
         order = (*others, first, last)
         values = F.svdvals(F.permute(input, order))
@@ -302,10 +302,10 @@ def linalg_norm(
     dtype: Dtype | None = None,
 ):
     """Norm of vectors (one dim) or matrices (two dims); without `ord` that of all elements."""
+    if dim is not None and input.shape and len(dim) not in (1, 2):
+        raise fault("E304 linalg-norm-takes-two", tuple(dim))
     if ord is None:
         return F.vector_norm(input, 2, dim, keepdim, dtype=dtype)
-    if dim is not None and len(dim) not in (1, 2):
-        raise fault("E304 linalg-norm-takes-two", tuple(dim))
     if dim is None and input.ndim not in (1, 2):
         raise fault("E308 linalg-norm-ord-needs", input)
     if isinstance(ord, str) or (input.ndim if dim is None else len(dim)) == 2:

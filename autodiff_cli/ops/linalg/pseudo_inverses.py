@@ -35,8 +35,6 @@ def _tolerances(shape, dtype, values, absolute, relative):
 
 
 def _pinv(a, atol, rtol, hermitian):
-    if a.size == 0:
-        return np.zeros(np.swapaxes(a, -1, -2).shape, a.dtype)
     if hermitian:
         signed, U = F.eigh.kernel(a, "L")
         values, Vh = np.abs(signed), np.swapaxes(U, -1, -2)
