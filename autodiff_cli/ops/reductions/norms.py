@@ -25,9 +25,9 @@ def _norm_body(x, p, dim, keepdim):
         return F.sqrt(F.sum(F.mul(x, x), dim, keepdim))
     size = F.abs(x)
     if p == inf:
-        return F.amax(size, dim, keepdim)
+        return F.amax(size, dim or (), keepdim)
     if p == -inf:
-        return F.amin(size, dim, keepdim)
+        return F.amin(size, dim or (), keepdim)
     if p == 0:
         return F.sum(F.ne(x, 0), dim, keepdim, dtype=x.dtype)
     if p == 1:

@@ -326,8 +326,9 @@ _declare_extreme("min", "amin", "argmin", "minimum", "Smallest", "smaller")
 )
 def aminmax(input: Tensor, *, dim: Dim | None = None, keepdim: bool = False):
     """Smallest and largest elements together; ties share the slope evenly."""
-    require_elements("aminmax", input, one(dim))
-    return F.amin(input, one(dim), keepdim), F.amax(input, one(dim), keepdim)
+    dims = () if dim is None else (dim,)
+    require_elements("aminmax", input, dims)
+    return F.amin(input, dims, keepdim), F.amax(input, dims, keepdim)
 
 
 def _declare_place(kernel, word):
