@@ -77,10 +77,18 @@ class _Applied:
         for at, g in enumerate(found):
             if g is None and self.strict:
                 raise self.independent("the output", at)
+        if graph:
+            self.check_recorded(found)
         return [
             F.zeros(x.shape, dtype=x.dtype) if g is None else g
             for g, x in zip(found, self.inputs, strict=True)
         ]
+
+    def check_recorded(self, slopes: list[Node | None]) -> None:
+        """In strict mode slopes that are to be differentiated depend on the inputs."""
+        for at, g in enumerate(slopes):
+            if g is not None and self.strict and self.create_graph and not g.requires_grad:
+                raise self.independent("the jacobian", at)
 
     def independent(self, what: str, at: int) -> Exception:
         words = (
@@ -228,6 +236,7 @@ def _blocks(run: _Applied, outputs: list[Node], rows: list[Any], single: bool) -
         for at, g in enumerate(row):
             if g is None and run.strict:
                 raise run.independent(f"output {i}", at)
+        run.check_recorded(row)
         filled = [or_zeros(g, out, x) for g, x in zip(row, run.inputs, strict=True)]
         result.append(run.like_inputs(filled))
     return result[0] if single else tuple(result)
@@ -272,7 +281,13 @@ def jvp(
     for node in derivative.order:
         if node.op.key == "once":  # PyTorch differentiates its derivative
             F.once_slope.vjp_rule(None, None, None, None, node.args[1])
+    if strict:
+        reached = set(walk(run.outputs, parents))
+        for at, x in enumerate(run.inputs):
+            if x not in reached:
+                raise run.independent("the output", at)
     found = derivative.along(list(moves))
+    run.check_recorded(found)
     return run.like_outputs(run.outputs), run.like_outputs(found)
 
 

@@ -142,8 +142,9 @@ def _passed(values: list[Any], hook: Any) -> list[Any]:
     call = _Passing(_Function, context, len(tensors), list(range(len(tensors))), nodes)
     call.hook = hook
     call.results = [*nodes]
-    shown = shown_results(call, tensors, recorded_results(call, nodes, tensors, True), tensors)
-    return [shown[id(v)] if isinstance(v, Tensor) else v for v in values]
+    results = recorded_results(call, nodes, tensors, True)
+    shown = iter(shown_results(call, tensors, results, tensors))
+    return [next(shown) if isinstance(v, Tensor) else v for v in values]
 
 
 def _checked(hook: str, what: str, changed: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:

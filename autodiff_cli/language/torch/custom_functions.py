@@ -325,8 +325,14 @@ def apply(cls: UserClass, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     nodes = recorded_results(call, inputs, tensors, recorded)
     given = {id(args[i]): args[i] for i in places}
     with duals.untold():
-        replaced = shown_results(call, tensors, nodes, list(given.values()))
-    outputs = [replaced.get(id(r), r) for r in results]
+        shown = shown_results(call, tensors, nodes, list(given.values()))
+    replaced = {id(raw): own for raw, own in zip(tensors, shown, strict=True)}
+    made = iter(shown)
+    outputs = [
+        r if not isinstance(r, Tensor) else own if id(r) in given else replaced[id(r)]
+        for r in results
+        for own in [next(made) if isinstance(r, Tensor) else r]
+    ]
     if any(tangent is not None for tangent in tangents):
         _move(call, tangents, [args[i] for i in places], tensors, nodes)
     node = nodes[0].args[0] if nodes[0].op is OUTPUT else nodes[0]
@@ -338,8 +344,8 @@ def apply(cls: UserClass, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def _in_order(
     forward: Any, args: tuple[Any, ...], kwargs: dict[str, Any], context: bool
 ) -> tuple[Any, ...]:
-    """The arguments of `forward` after its `context`, if it takes one, in the order of its
-    parameters, with the defaults of those that are not given."""
+    """The arguments of `forward` in the order of its parameters: after its `context`, if it takes
+    one, those that are given, else all."""
     function = getattr(forward, "__func__", forward)
     if not isinstance(function, UserFunction):
         return args
@@ -350,8 +356,14 @@ def _in_order(
         if name not in params.positional:
             raise fault("E205 forward-got-unexpected-keyword", name)
     params.bind(function, [None] * before + list(args), kwargs, bound)
+    names = params.positional[before:]
+    if context:
+        names = names[: max(len(args), *(names.index(name) + 1 for name in kwargs))]
+        for at, name in enumerate(names):
+            if at >= len(args) and name not in kwargs:
+                raise fault("E205 forward-misses", name, at)
     rest = () if params.rest is None else bound[params.rest]
-    return (*[bound[name] for name in params.positional[before:]], *rest)
+    return (*[bound[name] for name in names], *rest)
 
 
 def _check_returned(context: Context, args: tuple[Any, ...], result: Any) -> None:
@@ -450,12 +462,12 @@ _SEVERAL = (
 
 def shown_results(
     call: Call, tensors: list[Tensor], nodes: list[Node], given: list[Tensor]
-) -> dict[int, Tensor]:
-    """What shows the nodes of an application, by the identity of what forward returned."""
-    return {
-        id(raw): _shown(raw, node, call, given, at if len(tensors) > 1 else -1)
+) -> list[Tensor]:
+    """What shows the nodes of an application."""
+    return [
+        _shown(raw, node, call, given, at if len(tensors) > 1 else -1)
         for at, (raw, node) in enumerate(zip(tensors, nodes, strict=True))
-    }
+    ]
 
 
 def _shown(raw: Tensor, node: Node, call: Call, given: list[Tensor], at: int) -> Tensor:

@@ -57,16 +57,19 @@ def _variable(function: GradFn) -> Any:
     return None if handle is None else handle()
 
 
-def _nodes(name: str, values: Any, count: int) -> list[Node | None]:
+def _nodes(name: str, values: Any, grads: list[Node | None]) -> list[Node | None]:
     """What a hook gives instead of gradients, as nodes."""
+    count = len(grads)
     if not isinstance(values, tuple | list | Tensor):
         raise fault("E208 hook-returned-instead-tuple-2", kind_of(values), type(values).__name__)
     parts = [values] if isinstance(values, Tensor) else list(values)
     if len(parts) != count:
         raise fault("E205 hook-returned-gradients-instead-2", len(parts), count=count, name=name)
-    for part in parts:
+    for part, g in zip(parts, grads, strict=True):
         if part is not None and not isinstance(part, Tensor):
             raise fault("E208 hook-returns-tensors", kind_of(part))
+        if part is not None and g is None:
+            raise fault("E205 hook-replaces-none", name=name)
     return [None if part is None else part.node for part in parts]
 
 
@@ -115,7 +118,7 @@ def _register_hook(function: GradFn) -> Builtin:
     def register(hook: Any) -> Handle:
         def run(inputs: list[Node | None], outputs: list[Node | None]) -> Any:
             changed = call_value(hook, [_tensors(inputs), _tensors(outputs)], {})
-            return None if changed is None else _nodes(_name(hook), changed, len(inputs))
+            return None if changed is None else _nodes(_name(hook), changed, inputs)
 
         if not function.is_leaf and function.inside + 1 < len(function.node.grad_names.split()):
             raise fault("E203 hook-inside", function.name)
@@ -128,7 +131,7 @@ def _register_prehook(function: GradFn) -> Builtin:
     def register(hook: Any) -> Handle:
         def run(outputs: list[Node | None]) -> Any:
             changed = call_value(hook, [_tensors(outputs)], {})
-            return None if changed is None else _nodes(_name(hook), changed, len(outputs))
+            return None if changed is None else _nodes(_name(hook), changed, outputs)
 
         if function.inside:
             raise fault("E203 hook-inside", function.name)

@@ -147,6 +147,9 @@ def _saved(node: Node, owner: Node | None) -> list[Node]:
         for arg in node.args
         if type(arg) is Node and arg in reads and not arg.weak
     ]
+    picks = owner is not None and owner.op.fields and "input" not in str(owner.op.saves)
+    if picks and node.op.key == "gather":  # places alone
+        named = [pair for pair in named if pair[1].dtype.kind != "f"]
     names = {name for name, _ in named}
     matrices = all(arg.ndim > 1 for _, arg in named)
     if node.op.kind is Kind.POINTWISE or (matrices and names & {"other", "end", "mat2", "batch2"}):
