@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ...errors import fault, refused
@@ -84,7 +84,7 @@ class _Applied:
             for g, x in zip(found, self.inputs, strict=True)
         ]
 
-    def check_recorded(self, slopes: list[Node | None]) -> None:
+    def check_recorded(self, slopes: Iterable[Node | None]) -> None:
         """In strict mode slopes that are to be differentiated depend on the inputs."""
         for at, g in enumerate(slopes):
             if g is not None and self.strict and self.create_graph and not g.requires_grad:
