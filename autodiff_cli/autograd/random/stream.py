@@ -36,6 +36,11 @@ MAX_PERMUTATION = 1 << 26
 WIDE_RANGE = 1 << 28  # from here on an integer takes 64 random bits
 
 
+def _largest(kind: np.dtype) -> int:
+    """The largest whole number up to which a dtype has all."""
+    return 1 << (np.finfo(kind).nmant + 1) if kind.kind == "f" else largest_integer(kind)
+
+
 class Generator(Words):
     """A stream of random numbers of all distributions."""
 
@@ -176,7 +181,7 @@ class Generator(Words):
         With `low` alone: up to that largest value too.
         """
         kind = np.dtype(dtype)
-        largest = 1 << (np.finfo(kind).nmant + 1) if kind.kind == "f" else largest_integer(kind)
+        largest = _largest(kind)
         if low is None and high is None:
             wide = kind in (np.float64, np.int64)
             return self._modulo(shape, kind, largest + 1, 0, wide)
@@ -217,6 +222,9 @@ class Generator(Words):
         count = whole_number(n, "n of randperm")
         if count < 0:
             raise fault("E309 randperm-negative", count)
+        kind = np.dtype(dtype)
+        if count - 1 > _largest(kind):
+            raise fault("E205 randperm-too-large", count, kind)
         if count > MAX_PERMUTATION:
             raise fault("E505 permutation-elements-too-large", count, MAX_PERMUTATION)
         if count < 2:

@@ -309,14 +309,15 @@ def _with_out(name: str, draw: Callable[..., Any]) -> Callable[..., Any]:
 # -- in place -------------------------------------------------------------------------------------
 
 
-def _random_(tensor: Tensor, from_: Any = None, to: Any = None, *, generator: Any = None) -> Tensor:
+def _random_(tensor: Tensor, from_: Any = None, to: Any = ..., *, generator: Any = None) -> Tensor:
     """`random_()`, `random_(to)`, `random_(from, to)`."""
-    if to is None and from_ is not None:
-        from_, to = 0, from_
+    name = "RandomBackward0"
+    if to is ...:
+        name = "RandomBackward2" if from_ is None else "RandomBackward1"
+        from_, to = None, from_
     low = None if from_ is None else converted("random_", "from", to_int, from_)
     high = None if to is None else converted("random_", "to", to_int, to)
     stream = stream_of(generator)
-    name = "RandomBackward2" if high is None else "RandomBackward0" if low else "RandomBackward1"
     return fill(tensor, name, lambda shape: stream.random(shape, tensor.dtype, low, high))
 
 
