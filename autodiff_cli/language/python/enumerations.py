@@ -22,6 +22,49 @@ class Auto:
     __slots__ = ()
 
 
+class Listed(dict):
+    """The names of a body while it runs: a value that is `auto()` is the next one of `values`."""
+
+    def __init__(self, bases: list[UserClass]):
+        super().__init__()
+        self.bases = bases
+        self.values_listed: list[Any] = []
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if _is_member(name, value):
+            if name in self:
+                raise fault("E208 member-already-defined", represent(self[name]), name=name)
+            if isinstance(value, tuple):
+                value = tuple([self._next(name) if isinstance(v, Auto) else v for v in value])
+            elif isinstance(value, Auto):
+                value = self._next(name)
+            self.values_listed.append(value)
+        super().__setitem__(name, value)
+
+    def _next(self, name: str) -> Any:
+        values = self.values_listed
+        tables = [self, *[base.flat for base in self.bases]]
+        hook = next((t[NEXT] for t in tables if NEXT in t), None)
+        if hook is not None:
+            function = bind(hook, None, self.bases[-1])
+            return call_value(function, [name, 1, len(values), list(values)], {})
+        if any(FLAG in base.line for base in self.bases):
+            return 1 << max(values, default=0).bit_length()
+        if any(base.name == "StrEnum" for base in self.bases):
+            return name.lower()
+        return max([v for v in values if isinstance(v, int | float)], default=0) + 1
+
+
+NEXT = "_generate_next_value_"
+
+
+def _is_member(name: str, value: Any) -> bool:
+    """Whether a name of the body lists a value, and is no method or name for Python."""
+    described = hasattr(type(value), "__get__") or isinstance(value, Callee | UserClass)
+    sunder = name.startswith("_") and name.endswith("_")
+    return not (sunder or described or name.startswith("__"))
+
+
 class Enumeration(UserClass):
     """A class with members: called with a value it gives the member."""
 
@@ -141,11 +184,8 @@ def _enumeration(cls: Any) -> Any:
             raise fault("E208 enum-cannot-extend", cls.name, Enumeration.describe(base))
     cls.members = {}
     for name, value in list(cls.names.items()):
-        described = hasattr(type(value), "__get__") or isinstance(value, Callee | UserClass)
-        if name.startswith("_") or described:
+        if not _is_member(name, value):
             continue
-        if isinstance(value, Auto):
-            value = _next(cls, name)
         known = next((m for m in cls.members.values() if equal(m.fields["value"], value)), None)
         cls.members[name] = _member(cls, name, value) if known is None else known
         cls.names[name] = cls.members[name]
@@ -154,18 +194,6 @@ def _enumeration(cls: Any) -> Any:
         if owner.layout is not object and ENUM not in owner.line:
             cls.names[name] = ENUM.names[name]
     return cls
-
-
-def _next(cls: Any, name: str) -> Any:
-    hook = cls.flat.get("_generate_next_value_")
-    values = [m.fields["value"] for m in cls.members.values()]
-    if hook is not None:
-        return call_value(bind(hook, None, cls), [name, 1, len(values), values], {})
-    if FLAG in cls.line:
-        return 1 << max(values, default=0).bit_length()
-    if "StrEnum" in [base.name for base in cls.line]:
-        return name.lower()
-    return next((v + 1 for v in reversed(values) if isinstance(v, int | float)), 1)
 
 
 def _named(self: Any) -> str:
@@ -203,6 +231,7 @@ _OPERATORS = {"or": or_, "and": and_, "xor": xor}
 ENUM: Any = Enumeration("Enum", (), {}, fixed=True)
 ENUM.members = {}
 ENUM.finish = staticmethod(_enumeration)
+ENUM.begin = staticmethod(Listed)
 _METHODS: dict[str, Callable[..., Any]] = {
     "__repr__": lambda self: (
         f"<{self.cls.name}{'.' if self.fields['name'] else ''}{self.fields['name'] or ''}: "
@@ -212,6 +241,8 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "__format__": lambda self, spec: format(self.describe_text(), spec),
     "__hash__": lambda self: hash(self.fields["name"]),
     "__setattr__": _assign,
+    "__copy__": lambda self: self,
+    "__deepcopy__": lambda self, known: self,
 }
 ENUM.names.update({name: Method(name, function) for name, function in _METHODS.items()})
 FLAG: Any = library_class(

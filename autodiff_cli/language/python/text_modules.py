@@ -14,6 +14,7 @@ from ..values.dialect import misfit
 from ..values.exceptions import EXCEPTIONS, Raised
 from ..values.formatting import MAX_TEXT, represent, too_long
 from ..values.housekeeping import count_step
+from ..values.user_classes import UserClass, library_class
 from ..values.values import builtins_of
 
 
@@ -68,12 +69,35 @@ def _guarded(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """A call of Python's; it fails as the program would see it fail."""
     try:
         return function(*args, **kwargs)
-    except (ValueError, re.error, OverflowError) as error:
-        raise Raised(EXCEPTIONS["ValueError"](str(error)), None) from None
-    except TypeError as error:
-        raise Raised(EXCEPTIONS["TypeError"](str(error)), None) from None
+    except (ValueError, TypeError, re.error, OverflowError) as error:
+        kind = type(error)
+        if kind in _ERRORS:
+            value = _ERRORS[kind].__new__(_ERRORS[kind])
+            _tell(value, error)
+        else:
+            value = EXCEPTIONS[kind.__name__](str(error))
+        raise Raised(value, None) from None
     except RecursionError:
         raise fail("E505", "text of too many levels", help="nest less deeply") from None
+
+
+def _error(kind: Any, base: str) -> UserClass:
+    """The class of an error of Python's that knows where in a text it is."""
+
+    def init(self: Any, *args: Any) -> None:
+        _tell(self, kind(*args))
+
+    return library_class(kind.__name__, [EXCEPTIONS[base]], {"__init__": init})
+
+
+def _tell(value: Any, error: Exception) -> None:
+    value.fields.update(vars(error), args=error.args)
+
+
+_ERRORS: dict[Any, Any] = {
+    json.JSONDecodeError: _error(json.JSONDecodeError, "ValueError"),
+    re.error: _error(re.error, "Exception"),
+}
 
 
 # -- re -------------------------------------------------------------------------------------------
@@ -118,8 +142,9 @@ def _substitute(pattern: Any, by: Any, string: Any) -> str:
     for match in _matches(pattern, string):
         if len(by) * len(string) > 10 * MAX_TEXT or size > MAX_TEXT:
             raise too_long()
-        pieces += [string[end : match.start()], by if plain else _guarded(match.expand, by)]
-        size += len(pieces[-1])
+        piece = by if plain else _guarded(match.expand, by)
+        pieces += [string[end : match.start()], piece]
+        size += len(piece)
         end = match.end()
     return "".join([*pieces, string[end:]])
 
@@ -133,4 +158,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "re.split": _split,
     "re.sub": _substitute,
 }
-MEMBERS = builtins_of(_FUNCTIONS)
+MEMBERS = {
+    **builtins_of(_FUNCTIONS),
+    "json.JSONDecodeError": _ERRORS[json.JSONDecodeError],
+    "re.error": _ERRORS[re.error],
+}

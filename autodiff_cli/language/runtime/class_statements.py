@@ -45,6 +45,7 @@ def compile_class(tree: syntax.ClassDef, context: Context) -> Callable[[Scope], 
         given = {str(name): part(scope) for name, part in keywords}
         cell = Scope(scope.outer if context.in_class else scope)
         body = Scope(cell)
+        body.names = (OBJECT, *parents)[-1].begin(parents)
         body.names["__qualname__"] = path
         block(body)
         body.names.setdefault("__doc__", words if isinstance(words, str) else None)

@@ -94,8 +94,16 @@ def instance_binary(symbol: str, left: Any, right: Any, in_place: bool = False) 
     except OverflowError:
         raise fault("E504 symbol-too-large", short(left), short(right), symbol=symbol) from None
     except TypeError as error:
+        if all(isinstance(value, Tensor | int | float) for value in (left, right)):
+            return binary(symbol, number_of(left), number_of(right))
         kinds, name = (kind_of(left), kind_of(right)), function.__name__.strip("_")
         raise fault("E208 cannot-combine", symbol, name, error, kinds[0], kinds[1]) from None
+
+
+def number_of(value: Any) -> Any:
+    """The number of Python's own that a value of a class below one is."""
+    of_class = isinstance(value, Instance) and isinstance(value, int | float)
+    return from_above("values.builtin_bases.plain")(value) if of_class else value
 
 
 def tensor_binary(symbol: str, left: Any, right: Any) -> Any:
@@ -265,9 +273,12 @@ def compare(symbol: str, left: Any, right: Any) -> Any:
     if symbol in ("in", "not in"):
         found = contains(right, left)
         return found if symbol == "in" else not found
+    tensors = isinstance(left, Tensor) or isinstance(right, Tensor)
+    if tensors:
+        left, right = number_of(left), number_of(right)
     if isinstance(left, Instance) or isinstance(right, Instance):
         return _python_comparison(symbol, left, right)
-    if isinstance(left, Tensor) or isinstance(right, Tensor):
+    if tensors:
         if (
             left is None or right is None or isinstance(left, str) or isinstance(right, str)
         ) and symbol in ("==", "!="):

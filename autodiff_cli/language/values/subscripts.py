@@ -16,7 +16,7 @@ from ...suggest import suggest
 from .dialect import kind_of
 from .formatting import represent
 from .numpy_numbers import NumpyInteger
-from .operations import count_nested
+from .operations import count_nested, number_of
 from .values import Instance, Size, has
 
 
@@ -119,7 +119,7 @@ def _index_part(part: Any) -> Any:
         return list(part)
     if isinstance(part, list) and any(isinstance(p, Tensor) for p in part):
         return [_one_index(p) if isinstance(p, Tensor) else p for p in part]
-    return int(part) if isinstance(part, NumpyInteger) else part
+    return int(part) if isinstance(part, NumpyInteger) else number_of(part)
 
 
 def _one_index(tensor: Tensor) -> Any:

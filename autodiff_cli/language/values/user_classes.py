@@ -110,8 +110,8 @@ class UserClass(type):
     language in their order.
 
     A `fixed` class came with the language, programs cannot change it; `slots` are the attributes
-    that its values may have, None when any; `finish` makes of a class below this one what its name
-    means, when that is no class.
+    that its values may have, None when any; `begin` makes the names of the body of a class below
+    this one, `finish` of the class what its name means, when that is no class.
     """
 
     names: Names
@@ -121,6 +121,7 @@ class UserClass(type):
     slots: frozenset[str] | None
     annotated: dict[str, str]
     finish: Callable[[UserClass], Any] | None = None
+    begin: Callable[[list[UserClass]], dict[str, Any]] = staticmethod(lambda bases: {})
 
     def __new__(
         meta, name: str, bases: Any, names: dict[str, Any], span: Any = None, fixed: bool = False
