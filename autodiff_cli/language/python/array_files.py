@@ -82,7 +82,7 @@ class _Npy:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # about headers that Python 2 wrote
-                return read_array_header_2_0(source, max_header_size=MAX_HEADER)
+                return read_array_header_2_0(source)
         except Exception:  # a hostile header makes it fail in ways that it does not document
             raise self.wrong("has a damaged header") from None
 

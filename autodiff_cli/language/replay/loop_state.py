@@ -143,8 +143,13 @@ class Changes:
             return False
         if now.grad is not None and (now.grad.requires_grad or _shared(now.grad)):
             return False
-        self.shown[tensor] = self.shown.get(tensor, False) or node is not old
+        self.show(tensor, node is not old)
         return True
+
+    def show(self, tensor: Tensor, value: bool) -> None:
+        """Note that a tensor shows another value, or has another gradient."""
+        if value or tensor not in self.shown:
+            self.shown[tensor] = value
 
     def add(self, other: Changes) -> None:
         """Note what changed at another time."""
@@ -152,7 +157,7 @@ class Changes:
             mine.update(its)
         self.grown.update(other.grown)
         for tensor, value in other.shown.items():
-            self.shown[tensor] = value or self.shown.get(tensor, False)
+            self.show(tensor, value)
 
     def reached(self, snapshot: Snapshot) -> Changes:
         """What of it can be reached from there: what a step could before may be out of reach."""
@@ -213,8 +218,8 @@ def settings() -> list[Any]:
 
 def _grew(value: Any, before: list[Entry], now: list[Entry]) -> bool:
     """Whether a list has got more at its end."""
-    longer = type(value) is list and len(now) > len(before)
-    return longer and all(a[2] is b[2] for a, b in zip(before, now, strict=False))
+    first = now[: len(before)]
+    return type(value) is list and [id(v) for _, _, v in first] == [id(v) for _, _, v in before]
 
 
 def same(a: Any, b: Any) -> bool:
@@ -238,9 +243,7 @@ def _plain_history(tensor: Tensor) -> bool:
     accumulator = tensor.accumulator
     if type(accumulator) not in (AccumulateGrad, type(None)):
         return False
-    hooked = accumulator is not None and accumulator.hooks
-    marks = node.marks
-    return not hooked and (marks is None or not (marks.hooks or marks.slots))
+    return accumulator is None or not accumulator.hooks
 
 
 def _shared(tensor: Tensor) -> bool:
@@ -306,9 +309,7 @@ class Place(NamedTuple):
     def get(self, names: dict[str, Any]) -> Any:
         """What is there; None for nothing."""
         holder = names if self.holder is None else self.holder
-        if type(holder) is list:
-            return holder[self.key] if self.key < len(holder) else None
-        return holder.get(self.key)
+        return holder[self.key] if type(holder) is list else holder.get(self.key)
 
     def set(self, names: dict[str, Any], value: Any) -> None:
         """Let another value be there."""

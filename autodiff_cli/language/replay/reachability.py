@@ -21,7 +21,6 @@ from ..nn.prelude import LibraryFunction
 from ..runtime.replay_gate import OUTSIDE
 from ..syntax import tree as syntax
 from ..syntax.free_names import free_names
-from ..values.exceptions import ErrorValue
 from ..values.functions import Parameters
 from ..values.user_classes import FUNCTION, Object, UserClass
 from ..values.values import (
@@ -97,8 +96,6 @@ class Reach:
         return ()
 
     def _of_instance(self, value: Object) -> list[Entry]:
-        self.known = self.known and type(value.cls) is UserClass
-        self.known = self.known and not isinstance(value, ErrorValue)
         tables = [value.fields]
         self.known = self.known and value.layout is object  # no container besides
         if isinstance(value, Module):

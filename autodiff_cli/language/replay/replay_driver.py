@@ -213,7 +213,6 @@ class Run:
                 return
         self.kept = None
         before, self.before = self.before, now
-        self.changes = None
         if before is not None:
             self.changes = before.changes(now, names, loop.assigned)
             if self.changes is None:

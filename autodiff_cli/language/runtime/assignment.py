@@ -90,7 +90,7 @@ def name_target(name: str, context: Context) -> Store:
 
 def _unpacking(tree: Any, context: Context, source: Span) -> Store:
     elements = tree.elements
-    star = next((i for i, t in enumerate(elements) if isinstance(t, syntax.Starred)), -1)
+    star = next((i for i, t in enumerate(elements) if isinstance(t, syntax.Starred)), None)
     targets = [
         compile_target(t.value if isinstance(t, syntax.Starred) else t, context, source)
         for t in elements
@@ -103,15 +103,15 @@ def _unpacking(tree: Any, context: Context, source: Span) -> Store:
             items = list(value) if type(value) is tuple else items_of(value)
         except AutodiffError as error:
             raise placed(error, span) from None
-        if star >= 0:
-            after = len(targets) - star - 1
-            if len(items) < len(targets) - 1:
-                raise fault("E211 values-least-names", len(items), len(targets) - 1, span=span)
-            items = [*items[:star], items[star : len(items) - after], *items[len(items) - after :]]
-        elif len(items) != len(targets):
-            count, number = len(items), len(targets)
+        count, number = len(items), len(targets)
+        if star is not None:
+            if count < number - 1:
+                raise fault("E211 values-least-names", count, number - 1, span=span)
+            end = count - (number - star - 1)
+            items = [*items[:star], items[star:end], *items[end:]]
+        elif count != number:
             words = f"too many values to unpack (expected {number})"
-            if count < number:
+            if not items[number:]:
                 words = f"not enough values to unpack (expected {number}, got {count})"
             plural = "" if count == 1 else "s"
             raise fault("E211 value-names", count, plural, number, words, span=span)
@@ -291,7 +291,7 @@ def compile_assign(tree: syntax.Assign, context: Context) -> RunStatement:
             for name in names:
                 if name in STATE.overrides:
                     value = overridden(name, value)
-            if pairs and any(n in STATE.overrides for n in many) and isinstance(value, tuple):
+            if pairs and isinstance(value, tuple):
                 value = tuple(
                     overridden(n, v) if n in STATE.overrides else v
                     for n, v in zip(many, value, strict=False)

@@ -163,7 +163,9 @@ def make_super(scope: Scope, args: list[Any]) -> Super:
     cls: Any = args[0] if args else None
     if args and not isinstance(cls, UserClass):
         raise misfit("super() takes a class first, not", cls, "write `super()`")
-    instance: Any = args[1] if len(args) > 1 else None
+    if len(args) == 1:
+        return Super(cls, None)
+    instance: Any = args[1] if args else None
     at: Scope | None = scope
     while at is not None and (cls is None or instance is None):
         if instance is None and at.function and at.names:
@@ -174,8 +176,8 @@ def make_super(scope: Scope, args: list[Any]) -> Super:
     fits = isinstance(cls, UserClass) and (
         isinstance(instance, cls) or (isinstance(instance, UserClass) and cls in instance.line)
     )
-    if not fits and len(args) > 1:
+    if not fits and args:
         raise fault("E208 super-needs-instance", kind_of(instance), cls=cls)
     if not fits:
         raise fault("E208 super-works-inside-methods")
-    return Super(cls, None if len(args) == 1 else instance)
+    return Super(cls, instance)

@@ -46,9 +46,9 @@ class Repeated:
     ) -> Any:
         """Run steps as long as that may be worth it; the signal of one that left the loop."""
         known = type(source) is range or type(source) is list or type(source) is tuple
-        if known and len(source) < WORTH and not (self.kept and len(source) > 2):
+        if known and len(source) < WORTH:
             self.entries += 1
-            if len(source) < 3 or self.entries < WORTH:
+            if len(source) < 3 or (self.entries < WORTH and not self.kept):
                 return None
         return from_above("replay.replay_driver.replayed")(self, scope, source, items, assign, body)
 
