@@ -57,6 +57,8 @@ ADVICE = {
     "import torch\nf = open('a')\n": "a program reaches no files",
     "import torch\neval('1')\n": "text is never run",
     "x = [1.0]\nloss == sum(x)\n": "`==` compares; to assign write `loss = sum(x)`",
+    f"loss == {'1' * 40}\n": f"to assign write `loss = {'1' * 40}`",
+    f"loss == {'1' * 41}\n": "to assign write `loss = ...`",
     "x = [1.0]\nloss = tf.reduce_sum(x)\n": "write `sum` for `tf.reduce_sum`",
     "x = [1.0]\nloss = reduce_sum(x)\n": "did you mean `sum`?",
     "let x = 3\n": "write `x = ...`",

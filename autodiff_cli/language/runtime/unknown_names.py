@@ -165,7 +165,7 @@ def _of_members(name: str, span: Span, visible: dict[str, Any]) -> str:
         return ""
     objects = {n: value for n, value in visible.items() if isinstance(value, Object)}
     has = {
-        n: asked <= {member for cls in value.cls.line for member in cls.names}
+        n: not asked.difference(*[cls.names for cls in value.cls.line])
         for n, value in objects.items()
     }
     meant = [n for n in objects if has[n] and not any(f"{n}.{m}(" in text for m in asked)]
