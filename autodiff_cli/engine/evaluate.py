@@ -342,8 +342,6 @@ def compute(node: Node) -> Any:
         value = op.kernel(*[_argument(arg) for arg in args])  # type: ignore[misc]  # as above
     if node.outputs is not None:
         return tuple([np.asarray(v) if isinstance(v, np.generic) else v for v in value])
-    if type(value) is np.ndarray:
-        return value
     return np.asarray(value) if isinstance(value, np.generic) else value
 
 

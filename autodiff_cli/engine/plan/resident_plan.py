@@ -145,7 +145,7 @@ class _Builder:
                 self.moving.add(step.result)
             return
         if not moving:
-            self._once(n, step, args)
+            self._once(step, args)
             return
         self.moving.add(step.result)
         if (step.pointwise and self._written_out(n, step, args)) or (
@@ -208,7 +208,7 @@ class _Builder:
 
     # -- kinds of steps ---------------------------------------------------------------------------
 
-    def _once(self, n: int, step: Any, args: list[Any]) -> None:
+    def _once(self, step: Any, args: list[Any]) -> None:
         """A value that is the same in every run."""
         made = step.kernel(*args)
         parts = made if isinstance(made, tuple | list) else (made,)
@@ -217,7 +217,6 @@ class _Builder:
         self.values[step.result] = (
             tuple([np.asarray(part) for part in parts]) if step.several else np.asarray(made)
         )
-        self._release(n)
 
     def _viewed(self, n: int, step: Any, args: list[Any]) -> bool:
         """Whether the result is a view, or several, that can be made now."""
