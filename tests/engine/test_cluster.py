@@ -943,6 +943,15 @@ def test_small_arrays_are_whole_beside_columns(
             cluster.blocked(y)
 
 
+def test_each_program_has_its_own_number_of_rows(tmp_path: Path) -> None:
+    cluster = Cluster(None, 800)
+    for rows in (6, 4):
+        np.save(tmp_path / "X.npy", np.ones(rows))
+        passes = cluster.engine(1 << 30)
+        found = cluster.opened(str(tmp_path / "X.npy"), None)
+        assert found is not None and found.shape == (passes.total,) == (rows,)
+
+
 @pytest.mark.parametrize("axis", [0, 1])
 def test_rows_as_an_array_of_dask(axis: int, tmp_path: Path) -> None:
     array = np.arange(120.0).reshape((5, 2, 12) if axis == 0 else (2, 5, 12))
