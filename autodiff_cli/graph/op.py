@@ -107,8 +107,7 @@ class Op(Declared):
         known = None if key is None else self.known.get(key)
         if known is None:
             return None
-        inputs = args if known.count == len(args) else args[: known.count]
-        rest = known.rest
+        inputs, rest = args[: known.count], known.rest
         shape, dtype = known.shape, known.dtype
         if dtype is None:
             result = self.apply([*inputs, *rest])
@@ -118,7 +117,7 @@ class Op(Declared):
         if shape and not self.view and FITTING.get(shape, ENDLESS) > STATE.max_bytes:
             check_size(shape, dtype)
         needs = dtype.kind == "f" and self._recorded(inputs)
-        return Node(self, inputs + rest if rest else inputs, inputs, shape, dtype, needs)
+        return Node(self, inputs + rest, inputs, shape, dtype, needs)
 
     def _note(self, args: tuple[Any, ...], kwargs: dict[str, Any], bound: list[Any]) -> None:
         """Keep how arguments were bound, when nodes come first and are as they were given."""

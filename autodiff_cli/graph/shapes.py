@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..errors import AutodiffError, fault
+from ..errors import fault
 from .node import Shape
 from .sizes import cannot_broadcast
 
@@ -37,28 +37,21 @@ def reduced_count(shape: Shape, dims: tuple[int, ...] | None) -> int:
 
 def infer_size(shape: Shape, size: Shape) -> Shape:
     """`size` with a -1 replaced so that the element count is that of `shape`; E303 otherwise."""
-    total = count(shape)
-    if count(size) == total and (not size or min(size) >= 0):
-        return size
-    unknown = [i for i, s in enumerate(size) if s == -1]
-    if len(unknown) > 1:
-        raise fault("E303 several-unknown-sizes", size)
-    below = next((i for i, s in enumerate(size) if s < -1), None)
-    if below is not None:
-        raise fault("E303 size-cannot-negative", size, size[below], below)
-    if unknown:
-        rest = count(tuple(s for s in size if s != -1))
-        if rest == 0 or total % rest:
-            raise _no_reshape(shape, size, total)
-        size = (*size[: unknown[0]], total // rest, *size[unknown[0] + 1 :])
-    elif count(size) != total:
-        raise _no_reshape(shape, size, total)
-    return size
-
-
-def _no_reshape(shape: Shape, size: Shape, total: int) -> AutodiffError:
-
-    return fault("E303 cannot-reshape-element-into", shape, total, "" if total == 1 else "s", size)
+    total, known, unknown = count(shape), 1, None
+    for i, s in enumerate(size):
+        if s >= 0:
+            known *= s
+        elif s < -1:
+            raise fault("E303 size-cannot-negative", size, s, i)
+        elif unknown is not None:
+            raise fault("E303 several-unknown-sizes", size)
+        else:
+            unknown = i
+    fitting = known == total if unknown is None else known and not total % known
+    if fitting:
+        return tuple(total // known if s < 0 else s for s in size)
+    plural = "" if total == 1 else "s"
+    raise fault("E303 cannot-reshape-element-into", shape, total, plural, size)
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape:

@@ -34,12 +34,9 @@ def is_row_major(shape: Shape, strides: Strides) -> bool:
     """Whether elements lie in row-major order without gaps (dims of size 1 do not matter)."""
     step = 1
     for size, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if size == 0:
-            return True
-        if size != 1:
-            if stride != step:
-                return 0 in shape
-            step *= size
+        if size != 1 and stride != step:
+            return 0 in shape
+        step *= size
     return True
 
 
@@ -79,14 +76,12 @@ def with_channels(strides: Strides, input: Node, *rest: Any) -> Strides:
 
 def same_layout(shape: Shape, a: Strides, b: Strides) -> bool:
     """Whether strides say the same of every element (dims of size 1 do not matter)."""
-    return a == b or all(x == y for n, x, y in zip(shape, a, b, strict=True) if n != 1)
+    return all(x == y for n, x, y in zip(shape, a, b, strict=True) if n != 1)
 
 
 def dense_strides(node: Node) -> Strides:
     """The node's strides where its elements lie without gaps, else those of row-major order."""
     strides = strides_of(node)
-    if strides == contiguous_strides(node.shape):
-        return strides
     packed = elementwise_strides(node.shape, (node,))
     return packed if same_layout(node.shape, strides, packed) else contiguous_strides(node.shape)
 
@@ -232,7 +227,7 @@ def view_strides(shape: Shape, strides: Strides, size: Shape) -> Strides | None:
     Runs of dims that lie without gaps are split and merged; PyTorch's `computeStride`.
     """
     if 0 in shape:
-        return contiguous_strides(size)
+        return strides if size == shape else contiguous_strides(size)
     if not shape:
         return (1,) * len(size)
     new = [0] * len(size)
@@ -262,9 +257,7 @@ def same_strides(strides: Strides, *args: Any) -> Strides:
 
 def laid_out_as(input: Node, node: Node) -> Node:
     """A fresh node of the shape of `input`, in its order of dims."""
-    strides = strides_of(input)
-    if strides != contiguous_strides(input.shape):
-        node.strides = like_input(strides, input)
+    node.strides = like_input(strides_of(input), input)
     return node
 
 
