@@ -168,8 +168,9 @@ def test_a_call_within_a_job_runs_its_jobs_one_by_one() -> None:
 
 
 def test_the_caller_may_use_its_cpus_afterwards() -> None:
-    before = available()
-    WORKERS.share([lambda: None, lambda: None])
+    before, within = available(), []
+    WORKERS.share([lambda: within.append(available()) for _ in before[:2]])
+    assert len(before) < 2 or sorted(within) == [[place] for place in before[:2]]
     with pytest.raises(ZeroDivisionError):
         WORKERS.share([lambda: 1 // 0, lambda: None])  # type: ignore[list-item, return-value]  # it only raises
     assert available() == before

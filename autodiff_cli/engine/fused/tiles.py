@@ -71,7 +71,6 @@ class Tiled:
         self._compile(writer, wanted)
         self.places = tuple(at for at, _, _ in self.inputs)
         self.results = [at for at, *_ in self.outputs] + [final.result for final in self.finals]
-        self._scratch: dict[int, tuple[np.ndarray, list[np.ndarray]]] = {}
 
     def bytes(self) -> dict[int, int]:
         """What each result takes."""
@@ -113,6 +112,12 @@ class Tiled:
         tile = max(1, min(TILE_BYTES // widest, SCRATCH_BYTES // max(widest, sum(scratch))))
         self.tile = min(self.rows, tile)
         self.tiles = -(-self.rows // self.tile)
+        self.layout: list[tuple[Shape, np.dtype, int]] = []  # of the buffers in scratch memory
+        self.scratch = 0
+        for rest, rows, dtype in self.buffers:
+            shape = (self.tile, *rest) if rows else rest
+            self.layout.append((shape, dtype, self.scratch))
+            self.scratch += -(-prod(shape) * dtype.itemsize // ALIGNMENT) * ALIGNMENT
 
     def _assign(self, lines: list[Line], targets: dict[Ref, str]) -> list[str]:
         """The lines as text, with scratch buffers by linear scan: a dying operand of the same form
@@ -219,24 +224,10 @@ class Tiled:
     def _buffers(self, worker: int, all_memory: dict[int, np.ndarray]) -> list[np.ndarray]:
         """The scratch buffers, in memory that all groups of a thread share: one runs at a time."""
         memory = all_memory.get(worker)
-        found = self._scratch.get(worker)
-        if found is not None and found[0] is memory:
-            return found[1]
-        forms = [
-            ((self.tile, *rest) if rows else rest, dtype) for rest, rows, dtype in self.buffers
-        ]
-        ends = [0]
-        for shape, dtype in forms:
-            ends.append(ends[-1] + -(-prod(shape) * dtype.itemsize // ALIGNMENT) * ALIGNMENT)
-        if memory is None or memory.nbytes < ends[-1]:
-            size = -(-ends[-1] // SCRATCH_PIECE) * SCRATCH_PIECE
+        if memory is None or memory.nbytes < self.scratch:
+            size = -(-self.scratch // SCRATCH_PIECE) * SCRATCH_PIECE
             memory = all_memory[worker] = np.empty(size, np.uint8)
-        buffers = [
-            np.ndarray(shape, dtype, memory, at)
-            for (shape, dtype), at in zip(forms, ends, strict=False)
-        ]
-        self._scratch[worker] = memory, buffers
-        return buffers
+        return [np.ndarray(shape, dtype, memory, at) for shape, dtype, at in self.layout]
 
     def _span(self, error: AutodiffError) -> Any:
         """The span of the line that raised."""
