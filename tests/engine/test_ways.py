@@ -169,6 +169,9 @@ LONGER = {
     "sums of two, and wide rows": "x = linspace(-1, 1, 120000).reshape(2, 60000)\n"
     "y = linspace(1, 2, 120000).reshape(2, 60000)\na = x * 2 + y * 3\n"
     "b = a * a.sum()\nprint(sum(b), sum(x * y.sum(1, keepdim=True)))\n",
+    "slices and sums of rows": "x = linspace(-1, 1, 60000).reshape(300, 200).requires_grad_()\n"
+    "y = exp(x) * 2\nz = y - (y * x).sum(1, keepdim=True)\n"
+    "loss = sum(gather(z, 1, argsort(x, 1)) * softmax(z, 1)) + sum(cumsum(z, 1) * y)\n",
     "a big one, then small ones": "import torch\nx = torch.linspace(0, 1, 40000)\n"
     "print((x.exp() * 2).sum().item())\nc = torch.ones(8, 1)\nr = torch.ones(1, 8) / 2\n"
     "for i in range(12):\n    y = (c * r - r).tanh() + c\n    print(y.sum().item())\n"
