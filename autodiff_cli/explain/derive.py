@@ -299,6 +299,7 @@ class _Context:
     ) -> tuple[Formula, bool]:
         """The formula of a gradient, and whether it was found to give it."""
         missing: Node | None = None
+        long = False
         if self.whole and gradient.ndim > 2:
             raise fault("E404 d-d-axes", self.of, wrt, gradient.ndim)
         if not raw and len(self.seeds) == 1 and (self.whole or _plain(self.seeds)):
@@ -308,7 +309,9 @@ class _Context:
                 (plain,) = spellings(gradient, self.short, True)
                 much_shorter = order == 1 and plain.cost * 2 < found[0].cost
                 for formula in [plain, *found] if much_shorter and readable(plain.shown) else found:
-                    if len(text(formula.shown)) <= LONGEST and self._agrees(formula, gradient):
+                    if len(text(formula.shown)) > LONGEST:
+                        long = True
+                    elif self._agrees(formula, gradient):
                         return formula, True
             except NoFormula as error:
                 missing = error.node
@@ -316,16 +319,15 @@ class _Context:
             raise fault("E404 d2-axes", self.of, wrt, gradient.ndim)
         if order > 1 or (missing is not None and missing.op is CONSTANT):
             raise self._none(missing, gradient, wrt)
-        short = [
-            formula if raw else formula.with_names({*self.taken, *self.short.values()})
-            for formula in spellings(gradient, self.short, raw)
-            if readable(formula.shown) and len(text(formula.shown)) <= LONGEST
-        ]  # fmt: skip
-        for formula in short:
+        said = [(formula, text(formula.shown)) for formula in spellings(gradient, self.short, raw)]
+        whole = [formula for formula, x in said if len(x) <= LONGEST and "..." not in x]
+        for formula in [x for x in whole if readable(x.shown)]:
+            if not raw:
+                formula = formula.with_names({*self.taken, *self.short.values()})
             verified = self._agrees(formula, gradient)
             if verified or (raw and verified is None):
                 return formula, verified is True
-        if short or missing is not None:
+        if missing is not None or (whole and not long):
             raise self._none(missing, gradient, wrt)
         raise fault("E505 d-d-too-long", self.of, wrt)
 

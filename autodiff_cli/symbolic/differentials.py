@@ -254,7 +254,7 @@ class Rules:
             return given(shown, {MARK: self.d(right)}), f"{called(node)} is linear in that"
         if node.op.kind is Kind.MOVEMENT and key not in (*SAME, *LINEAR):
             return self.with_changes(node), TRANSPOSED if transposes(node) else MOVED
-        if key in LINEAR:
+        if key in (*LINEAR, *MEANS):
             return self.with_changes(node), f"d of {called(node)} is {called(node)} of d"
         if key in READERS and not node.ndim and key != "output":
             return self._loss(node)

@@ -62,6 +62,8 @@ DERIVED = [
     "sum(sin(X * t[:4]) * exp(X * t[:4]))",
     "log(sum(exp(X - X.mean()))) * sum((X - X.mean())**2)",
     "sum(avg_pool2d(Y, (2, 2)).squeeze(1)**2)",
+    "sum(avg_pool1d(X, 2, 2, 1, True, False)**2)",
+    "sum(avg_pool2d(Y, 2, 1, 1, False, True, 3)**2)",
 ]
 # Losses with a case each: pools and windows at their ends, powers of powers, elements by number.
 POSITIVE = "x = [0.5, 1.2, 0.7]\ny = [1.5, 0.4, 2]\np = 1.3\nR = [[1.6, -0.2, 2.1]]\n"
@@ -88,6 +90,8 @@ avg_pool2d(X[None],(1,2),divisor_override=3).sum()*p sum(cat([x,y])[2:4]**2) sum
 sum(sin(avg_pool1d(Y,2,1,1))) sum(exp(X[0][k<1])*X[0]) sum(sin(X.repeat(1,1,2)))
 sum(where(abs(x)<1,x,1)*y) sum(sin(X.gather(-1,tensor([[0],[1],[1]]))))
 cross_entropy(X,tensor([2,0,1]),ignore_index=0)
+sum(avg_pool1d(X,2,2,1,True,False)**2) sum(avg_pool1d(X[:1,None]*X[0,0],4,1)*X[0,0]*ones(1,1,1))
+sum(avg_pool1d(X[:,:1],2,1,1,False,False)**2) sum(X[None]*Y[:,0,:1].T[:,:,None])
 """
 MATRIX = "[[0.5, -1.2, 0.3], [1, 0.4, -0.7], [0.2, 1, 1.3]]"
 USES = [

@@ -337,7 +337,7 @@ def _arrangement(layout: Layout, want: Layout) -> tuple[list[int] | None, list[s
         marks.append(":" if is_there else "None")
         del left[:is_there]
     marks += ["0"] * len(left)
-    return order, marks[next((i for i, mark in enumerate(marks) if mark != "None"), 0) :]
+    return order, marks[next((i for i, mark in enumerate(marks) if mark != "None"), len(marks)) :]
 
 
 def side_by_side(

@@ -55,7 +55,7 @@ def means(
     inside, outside = source.shape[-dims:], tuple(rule[1] for rule in rules)
     if {*kinds} == {"adaptive"}:
         return _uneven(reader, node, inner, rules)
-    if {*kinds} not in ({"mean"}, {"sum"}):
+    if {*kinds} not in ({"mean"}, {"sum"}) or {*inside} == {1}:
         raise NoFormula(node)
     kernel, stride, padding = (tuple(rule[i] for rule in rules) for i in (2, 3, 4))
     if any((out - 1) * s + k > size + 2 * p for out, s, k, size, p in
@@ -212,7 +212,7 @@ def _whole(form: Form, layout: Layout, want: Layout, shape: Shape) -> Form | Non
     if plain is None:
         return None
     marks = [":" if x in labels else "None" for x in want]
-    stretched = len(labels) < sum(map(is_label, want))
+    stretched = not labels or len(labels) < sum(map(is_label, want))
     while stretched and marks and marks[0] == "None":
         del marks[0]
     if "None" in marks:

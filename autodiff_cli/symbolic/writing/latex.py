@@ -188,8 +188,16 @@ def _shown(expression: Any) -> tuple[str, float]:
         case Index(inner, at):
             if is_column(expression):
                 return _shown(inner)
-            if re.fullmatch(r":(, :)*(, None)+", str(at)):
+            if re.fullmatch(r"(:|\.\.\.)(, :)*(, None)+", str(at)):
                 return rf"{latex(inner, _PRODUCT + 1)} \otimes \mathbf{{1}}", _PRODUCT
+            if re.fullmatch(r"(None, )*None(, :)*", str(at)):
+                return rf"\mathbf{{1}} \otimes {latex(inner, _PRODUCT + 1)}", _PRODUCT
+            if isinstance(at, str) and "None" in at:
+                letters = iter(_LETTERS)
+                named = [next(letters) if part == ":" else part for part in at.split(", ")]
+                read = "".join(part for part in named if part != "None")
+                made = "".join(part for part in named if not part.isdigit()).replace("None", "1")
+                return rf"\left[{{{latex(inner, ATOM)}}}_{{{read}}}\right]_{{{made}}}", ATOM
             if isinstance(at, tuple):
                 at = ", ".join(":" if part == Name(":") else latex(part) for part in at)
             shown = latex(inner, ATOM)

@@ -67,7 +67,9 @@ BOTH = ("adaptive_max_pool1d",)  # gives the places unasked
 Pooling = tuple[str, tuple[Any, ...], tuple[tuple[str, str], ...]]
 
 
-def pooled_by(key: str, rules: tuple[Any, ...], inside: Shape) -> Pooling | None:
+def pooled_by(
+    key: str, rules: tuple[Any, ...], inside: Shape, divisor: float | None = None
+) -> Pooling | None:
     """The function by which an op pools axes of these sizes, its arguments after the input and its
     keywords; None where the rules are of something else."""
     dims, kinds = len(rules), {rule[0] for rule in rules}
@@ -75,16 +77,18 @@ def pooled_by(key: str, rules: tuple[Any, ...], inside: Shape) -> Pooling | None
     word = "max" if key.startswith("max") else "avg"
     if kinds == {"adaptive"}:
         return f"adaptive_{word}_pool{dims}d", (one(outside),), ()
-    if kinds not in ({"max"}, {"mean"}):
+    if kinds not in ({"max"}, {"mean"}) and divisor is None:
         return None
     kernel, stride, padding = (tuple(rule[i] for rule in rules) for i in (2, 3, 4))
     dilation = tuple(rule[5] for rule in rules) if kinds == {"max"} else (1,) * dims
     least = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, p, d, k, s in
              zip(inside, padding, dilation, kernel, stride, strict=True)]  # fmt: skip
+    less = kinds == {"mean"} and any(rule[4] and not rule[5] for rule in rules)
     said = {
         "dilation": set(dilation) != {1} and str(one(dilation)),
         "ceil_mode": (*least,) != outside and "True",
-        "count_include_pad": kinds == {"mean"} and any(padding) and not rules[0][5] and "False",
+        "count_include_pad": less and "False",
+        "divisor_override": divisor and f"{divisor:.0f}",
     }
     keywords = tuple((name, value) for name, value in said.items() if value)
     return f"{word}_pool{dims}d", moving(stride, padding, kernel), keywords
@@ -93,9 +97,7 @@ def pooled_by(key: str, rules: tuple[Any, ...], inside: Shape) -> Pooling | None
 def pooled_as(node: Node) -> Pooling | None:
     """The call of a node that is a pool; None where it is something else."""
     source, rules, *divisor = node.args
-    if divisor not in ([], [None]):
-        return None
-    found = pooled_by(node.op.key, rules, source.shape[-len(rules) :])
+    found = pooled_by(node.op.key, rules, source.shape[-len(rules) :], *divisor)
     if found is None or node.op.key != "max_window_indices" or found[0] in BOTH:
         return found
     return (*found[:2], (*found[2], ("return_indices", "True")))
