@@ -36,12 +36,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--expr-update",
         action="store_true",
-        default=False,
         help="write new values into the `#=>` expectations and snapshots of .expr files",
     )
-    group.addoption(
-        "--no-expr", action="store_true", default=False, help="do not collect .expr files"
-    )
+    group.addoption("--no-expr", action="store_true", help="do not collect .expr files")
     parser.addini(
         "expr_files",
         "glob patterns of the programs that are collected; by default *.expr files that look like "
@@ -219,12 +216,10 @@ def _as_written(config: pytest.Config) -> Iterator[None]:
     """Modules are loaded without pytest's own assertions in them, which takes twice as long."""
     import sys
 
-    finders, hook = sys.meta_path[:], config.pluginmanager.rewrite_hook
-    sys.meta_path[:] = [finder for finder in finders if id(finder) != id(hook)]
-    try:
+    hook = config.pluginmanager.rewrite_hook
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "meta_path", [f for f in sys.meta_path if id(f) != id(hook)])
         yield
-    finally:
-        sys.meta_path[:] = finders
 
 
 def _write(changes: list[Any]) -> None:

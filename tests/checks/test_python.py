@@ -91,10 +91,10 @@ def test_a_real_pytest_collects_items(run: Run, folder: Path) -> None:
                 module="pytest", **QUICK)  # fmt: skip
     assert alone.returncode == 1 and "1 failed, 1 passed" in alone.stdout
     for variable in ("CI", "PYTEST_XDIST_WORKER"):
-        refused = run(*PLUGIN, "bad.expr", "--expr-update", module="pytest", **QUICK,
+        refused = run(*PLUGIN, "--expr-update", "bad.expr", module="pytest", **QUICK,
                       **{variable: "1"})  # fmt: skip
         assert refused.returncode == 1 and "#=> 6" in (folder / "bad.expr").read_text()
-    updated = run(*PLUGIN, "bad.expr", "--expr-update", module="pytest", **QUICK)
+    updated = run(*PLUGIN, "--expr-update", "bad.expr", module="pytest", **QUICK)
     assert updated.returncode == 0 and "#=> 5" in (folder / "bad.expr").read_text()
 
 

@@ -76,13 +76,14 @@ TREE = [
     Row("    └── ", "c", "<AccumulateGrad>", "see above", True),
     Row("        ", "", value="grad [[1, 2, 3], [4, 5, 6]]"),
 ]
+TWO = [Row("", f"y = {'a' * 28}", "<A>", "(1000, 1000)"), Row("└── ", "a", "<B>", "see above")]
 FEW = [Row("", "y = a", "<A>", "(1000, 1000, 1000, 1000, 1000)"), Row("└── ", "a", "<B>", "(2,)")]
 
 
 def test_trees_at_every_width(request: pytest.FixtureRequest) -> None:
     found = [
         "\n".join(tree_lines(rows, width=width, unicode=unicode))
-        for rows in (TREE, FEW)
+        for rows in (TREE, FEW, TWO)
         for width in range(4, 90)
         for unicode in (True, False)
     ]
@@ -109,6 +110,10 @@ def test_how_large_a_graph_is_drawn_as_a_tree() -> None:
     assert Tree(outline, Bounds(nodes=count)).draw()[0].label == "x * x + x"
     (said, *_) = Tree(outline, Bounds(nodes=count - 1)).draw()
     assert said.label == f"{count} nodes, too many for a tree (--all)"
+    rows = Tree(outline, Bounds()).draw()
+    assert Tree(outline, Bounds(rows=len(rows))).draw() == rows
+    *above, last = Tree(outline, Bounds(rows=len(rows) - 1)).draw()
+    assert (above, last.label) == (rows[:-1], "… 1 more node (--all)")
 
 
 # ------------------------------------------------------------------ of many

@@ -268,6 +268,8 @@ def test_lines_of_checks(request: pytest.FixtureRequest) -> None:
         diff_text("p", "b", None),
     ]
     said.append(diff_text("p", "".join(f"{i}\n" for i in range(9)), "0\n1\n2\n3\nx\n5\n6\n7\n8\n"))
+    many = [Item("a", "grad", "", i, WORDS[i % 8]) for i in range(41)]
+    said += [file_line(FileResult("a", many[at:]), 100, False) for at in (0, 1)]
     compare(request, ["\n".join(said[at::40]).upper() for at in range(40)], 12)
 
 
