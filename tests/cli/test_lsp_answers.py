@@ -57,6 +57,8 @@ def asked(text: str, codec: PositionCodec) -> Iterator[tuple[str, Any, str]]:
     yield lsp.TEXT_DOCUMENT_HOVER, lsp.HoverParams(document, below), "below"
     everything = lsp.Range(lsp.Position(0, 0), lsp.Position(len(lines), 0))
     yield lsp.TEXT_DOCUMENT_INLAY_HINT, lsp.InlayHintParams(document, everything), ""
+    beyond = lsp.Position(len(lines) + 9, 0)
+    yield lsp.TEXT_DOCUMENT_HOVER, lsp.HoverParams(document, beyond), "beyond"
     for line in range(len(lines)):
         for last in (line, line + 1):
             span = lsp.Range(lsp.Position(line, 0), lsp.Position(last, 0))

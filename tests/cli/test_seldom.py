@@ -280,9 +280,11 @@ def test_an_interrupt_of_what_is_printed(cli: Cli, monkeypatch: pytest.MonkeyPat
         run_group(["ops"], env)
 
 
-def test_scripts(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fed(*words: str, text: str) -> tuple[int, str, str]:
-        out, err = Stream(), Stream()
+def test_scripts(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    def fed(*words: str, text: str, encoding: str = "utf-8") -> tuple[int, str, str]:
+        out, err = Stream(encoding=encoding), Stream()
         stdin = io.TextIOWrapper(io.BytesIO(text.encode()))
         return (
             main(["repl", *words], Environment(stdin, out, err, {})),
@@ -293,6 +295,12 @@ def test_scripts(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     said = fed(text="A = [1.0, 2.0]\nloss = sum(A.detach() * 2 + A * 0)\n:why A\n")
     found = "A.grad is zero: times-zero\n  `A * 0` multiplies with a number, which is 0\n"
     assert (said[0], said[1].startswith(f"{found} --> <session>:2:29\n"), said[2]) == (0, True, "")
+    said = fed(text="A = [1.0, 2.0]\nloss = sum(A * A)\n:graph\n", encoding="ascii")
+    assert "\n`-- A * A " in said[1] and said[1].isascii()
+    data = tmp_path_factory.mktemp("data") / "x.npy"
+    np.save(data, [1.0, 2.0])
+    assert fed(text=f"load('{data}')\n")[0] == 4
+    assert fed("--allow-read", str(data.parent), text=f"load('{data}')\n")[1] == "[1, 2]\n"
     with monkeypatch.context() as patched:
         patched.setattr(interactive, "compile_block", lambda *given: 1 // 0)
         code, _, err = fed(text="x = 2\n")

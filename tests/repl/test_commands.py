@@ -81,6 +81,8 @@ def test_gradients_change_nothing(demo: Any) -> None:
 
 def test_gradients_of_an_empty_session(session: Any) -> None:
     assert "E402" in session.fails(":grad")
+    session("tensor(1.0, requires_grad=True) * 2")
+    assert "input that `the last expression` depends on" in session.fails(":grad")
     session("x = const([1.0])")
     session("loss = sum(x)")
     assert "E402" in session.fails(":grad")

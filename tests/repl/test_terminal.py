@@ -313,6 +313,7 @@ def test_narrow_without_colours_and_unwritable_history(folder: Path) -> None:
     terminal.child.setwinsize(24, 30)
     terminal.screen.resize(24, 30)
     terminal.enter(":grad", "A.grad  [[2, 4],")
+    terminal.enter("a_name_of_some_length = 11 + 22 + 33", "a_name_of_some_length  66")
     terminal.send(CTRL_D)
     assert terminal.code() == 0
 
