@@ -180,7 +180,6 @@ class Runner:
         """Check what can be checked before anything runs; False after saying what is wrong."""
         if not self.to_file:
             return True
-
         try:
             self.check_file(str(self.out), programs)
         except CannotWrite as problem:
@@ -387,11 +386,9 @@ class Guarded:
 
     def __init__(self, env: Environment):
         self.env = env
-        self.encoding = getattr(env.stdout, "encoding", None) or "utf-8"
 
-    def write(self, text: str) -> int:
+    def write(self, text: str) -> None:
         self.env.write(text)
-        return len(text)
 
     def flush(self) -> None:
         self.env.flush()

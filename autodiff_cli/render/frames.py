@@ -277,7 +277,7 @@ def _fitted(mark: Placed, leftmost: int, room: int) -> tuple[int, list[str]]:
     size = text_width(mark.text)
     if mark.start + size <= room:
         return mark.start, [mark.text]
-    start = max(leftmost, min(mark.start, room - min(size, LABEL_WIDTH)), 0)
+    start = max(leftmost, min(mark.start, room - min(size, LABEL_WIDTH)))
     return start, broken(mark.text, max(room - start, 8))
 
 

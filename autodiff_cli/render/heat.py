@@ -17,7 +17,7 @@ _NUMBER = re.compile(r"-?(?:nan|inf|\d[\d.]*(?:e[+-]?\d+)?)")
 
 def scale_of(array: np.ndarray) -> float:
     """The largest finite magnitude; 0 when there is nothing to compare."""
-    if array.dtype.kind not in "fiu" or not array.size:
+    if array.dtype.kind not in "fiu":
         return 0.0
     magnitudes = np.abs(np.asarray(array, np.float64))
     finite = magnitudes[np.isfinite(magnitudes)]

@@ -93,7 +93,7 @@ def for_encoding(text: str, encoding: str | None) -> str:
 
 def pad(text: str, width: int, align: str = "<") -> str:
     """`text` filled with spaces to `width` cells, at the right (`<`) or the left (`>`)."""
-    fill = " " * max(0, width - text_width(text))
+    fill = " " * (width - text_width(text))
     return fill + text if align == ">" else text + fill
 
 

@@ -40,7 +40,7 @@ _LONG = frozenset(
 
 def hint(text: str, cursor: int, loop: Loop) -> Hint:
     """What to show below the line."""
-    if not text.strip() or len(text) > LONGEST:
+    if len(text) > LONGEST:
         return Hint()
     width = loop.look.width - 4
     stripped = text.lstrip()

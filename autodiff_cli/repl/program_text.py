@@ -38,7 +38,7 @@ def as_entered(entries: list[Entry]) -> str:
 def saved(entries: list[Entry], python: bool) -> tuple[str, int]:
     """The statements that the names of the session need, and how many they are."""
     lines = _lines(entries, python)
-    later = set().union(*(_late_names(line.tree) for line in lines)) if lines else set()
+    later = set().union(*(_late_names(line.tree) for line in lines))
     needed: set[str] = set()
     settled: set[str] = set()  # names whose last assignment was met
     kept: list[Line] = []

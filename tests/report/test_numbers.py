@@ -34,12 +34,3 @@ def test_arrays_as_html(kind: str, request: pytest.FixtureRequest) -> None:
     compare(request, [f"{'x'.join(map(str, shape))}: {text}" for shape, text in zip(
         [s for s in SHAPES for _ in range(1 + (kind != "complex" and math.prod(s) > 0))],
         found, strict=True)])  # fmt: skip
-
-
-def test_sizes_of_pictures() -> None:
-    sizes = {
-        (2, 2): (44, 44), (1, 20): (440, 22), (1, 21): (420, 20), (14, 1): (22, 308),
-        (15, 1): (21, 315), (16, 1): (20, 320), (30, 60): (432, 216),
-    }  # fmt: skip
-    for shape, (width, height) in sizes.items():
-        assert f'width="{width}" height="{height}"' in picture(np.ones(shape), 3)

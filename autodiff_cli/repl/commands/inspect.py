@@ -100,10 +100,9 @@ def _rows(loop: Loop, names: dict[str, Any], empty: str) -> None:
         loop.say(line)
 
 
-def info(loop: Loop, words: str) -> None:
+def info(loop: Loop, name: str) -> None:
     """Everything about one name."""
     session = loop.session
-    name = words.strip()
     value = _named(loop, name)
     with session.aside():
         if not isinstance(value, Tensor):

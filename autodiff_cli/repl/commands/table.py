@@ -33,9 +33,11 @@ def find(word: str) -> Command:
     """The command of a name or of an unambiguous beginning of one."""
     if word in COMMANDS:
         return COMMANDS[word]
+    if word in _SHORT:
+        return COMMANDS[_SHORT[word]]
     longer = [name for name in COMMANDS if word and name.startswith(word)]
-    if len(longer) == 1 or word in ("e", "h", "l", "q", "r", "s", "t"):
-        return COMMANDS[_SHORT.get(word, longer[0])]
+    if len(longer) == 1:
+        return COMMANDS[longer[0]]
     close = did_you_mean([f":{name}" for name in longer or suggest(word, COMMANDS)])
     helps = close or ["`:help` lists the commands"]
     raise Problem(f"there is no command `:{word[:60]}`", *helps)
