@@ -33,10 +33,6 @@ def test_examples_lie_where_samples_do() -> None:
     """Numbers of a tensor to read are of its dtype, and within the range that the op is for."""
     samples = [value for op in OPS.values() for sample in op.samples[:1] for value in sample.args]
     for sample in (value for value in samples if isinstance(value, T) and value.values is None):
-        if np.prod(sample.shape) > 12:
-            with pytest.raises(ValueError, match="too large"):
-                _tensor(sample)
-            continue
         numbers = np.array(literal_eval(_tensor(sample)[len("tensor(") : -1]))
         assert numbers.shape == sample.shape or not np.prod(sample.shape)
         assert ((sample.low <= numbers) & (numbers <= sample.high)).all()

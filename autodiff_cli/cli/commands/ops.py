@@ -240,17 +240,18 @@ def example_of(op: Op) -> tuple[str, str] | None:
         words += [f"{name}={_argument(value)}" for name, value in sample.kwargs.items()]
     except ValueError:
         return None
-    call = f"{short_name(op)}({', '.join(words)})"
-    if len(call) > 100:
-        return None
     from ...session import run
 
-    report = run(Source(call + "\n", "<example>"))
-    shown = report.shown
-    if report.error is not None or shown is None or "\n" in shown:
-        return call, ""
-    shown = _rounded(shown)
-    return call, f"-> {shown}" if len(shown) <= 100 else ""
+    name = short_name(op)
+    first, *others = words or [""]
+    for call in (f"{name}({', '.join(words)})", f"{first}.{name}({', '.join(others)})"):
+        if len(call) > 100:
+            return None
+        report = run(Source(call + "\n", "<example>"))
+        if report.error is None:  # some are methods only
+            shown = _rounded(str(report.shown))
+            return call, "" if "\n" in shown else f"-> {shown}"
+    return None
 
 
 def _argument(value: Any) -> str:
@@ -274,8 +275,6 @@ def _tensor(sample: Any) -> str:
         text = repr(np.asarray(sample.values).tolist())
     else:
         size = math.prod(sample.shape)
-        if size > 12:
-            raise ValueError("too large to read")
         if sample.dtype.startswith("float"):
             low = max(sample.low, 0.6 * sample.low)  # the sum of all is not zero
             numbers = np.linspace(low, sample.high, size + 2)[1:-1].round(1)
