@@ -241,7 +241,7 @@ class Program:
         before, loop = self.before(params)
         items = []
         for text, length, about in () if before.lstrip()[:1] == ":" else candidates(before, loop):
-            start = lsp.Position(params.position.line, params.position.character - length)
+            start = self.position(self.offset(params) - length)
             edit = lsp.TextEdit(lsp.Range(start, params.position), text)
             items.append(lsp.CompletionItem(text, detail=about(), text_edit=edit))
         return items

@@ -32,6 +32,7 @@ PROGRAMS = {
     "block": "x = 1\nif x:\n)\n",
     "later": "def f(a):\n    return a * x\nx = 1\nx = 2\nloss = f(x)",
     "ligatures": "import math as ﬁ\ndef f(ﬁ):\n    return ﬁ * 2\nfi = 3\nloss = f(ﬁ=fi)",
+    "beyond": "𠀀𠀁 = [1, 2]\n\nloss = sum(𠀀𠀁)",
     "separators": "x = [1, 2]  # \u2028 a \u2028 b\nloss = sum(x)",
     "empty": "",
 }  # fmt: skip
