@@ -37,7 +37,7 @@ PROGRAMS = {
     "numbers": "A = [[1, 2], [3, 4]]; v = [1, 2, 3]; x = 2; loss = sum(A * x) + sum(v * x)",
     "alone": "loss = 3.5",
     "limit": "x = [1, 2, 3, 4, 5]; n_1 = 2\n"
-    "loss = sum(x * [100001, 100002, 100003, 100004, 100005]) + n_1",
+    "loss = sum(x * [100001, 100002, 100003, 100004, 100005]) + n_1 * n_1",
 }
 LOOKS = [Look(), Look(max_elements=3), Look(max_elements=0, precision=3)]
 
