@@ -266,18 +266,15 @@ def _wait(worker: int) -> tuple[int, str]:
             return status, over
         now = time.monotonic()
         deadline = OUTSIDE.seconds[DEADLINE]
-        pause = PATIENCE
         if not deadline or now < deadline:
             late = 0.0
-            pause = min(pause, deadline - now) if deadline else pause
-        elif not late:
-            late, pause = now + GRACE, GRACE
-        elif now < late:
-            pause = late - now
-        else:
-            over = TIME
-            os.kill(worker, KILLED)
-        found = signal.sigtimedwait(SIGNALS, max(pause, 0.001))
+        elif now >= late:
+            if late:
+                over = TIME
+                os.kill(worker, KILLED)
+            late = now + GRACE
+        until = late or deadline or now + PATIENCE
+        found = signal.sigtimedwait(SIGNALS, min(PATIENCE, until - now))
         if found is None:
             interrupted = False
             reliefs += _at_its_limit(worker)
