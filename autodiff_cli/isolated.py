@@ -218,7 +218,7 @@ def unpacked(data: bytes) -> Any:
     file.seek(size)
     arrays = []
     while file.tell() < len(data):
-        arrays.append(np.load(file, allow_pickle=False))
+        arrays.append(np.load(file))
     return _value(json.loads(data[LENGTH:size]), arrays)
 
 

@@ -32,6 +32,7 @@ def test_parts_of_names() -> None:
     assert suggest("concat", OPS)[0] == "concatenate"
     assert suggest("max_pool", OPS)[0] == "max_pool2d"
     assert "norm" in suggest("layernorm", OPS)
+    assert suggest("cum", ["logcumsums"]) == [] != suggest("cum", ["logcumsum"])
 
 
 def test_one_letter_names_differ_only_in_case() -> None:

@@ -89,7 +89,7 @@ class Text:
     def changed(self, edits: Iterable[Edit]) -> str:
         """The program with changes in place; of overlapping ones the inner or later is left out."""
         text = self.text
-        last = len(text) + 1
+        last = len(text)
         for edit in sorted(edits, reverse=True):
             if edit.end <= last:
                 text = text[: edit.start] + edit.text + text[edit.end :]
@@ -107,7 +107,13 @@ class Text:
 
     def after(self, statement: s.Node, text: str) -> Edit:
         """A further statement after one."""
-        return self._beside(statement, text, statement.span.end)
+        end = statement.span.end
+        indent = self._indent(statement.span.start)
+        rest = self.text[end:].partition("\n")[0]
+        if indent is None or (rest.strip() and not rest.lstrip().startswith("#")):
+            return Edit(end, end, f"; {text}")
+        end += len(rest)
+        return Edit(end, end, f"\n{indent}{text}")
 
     def before(self, statement: s.Node, text: str) -> Edit:
         """A further statement before one."""
@@ -116,14 +122,6 @@ class Text:
         if indent is None:
             return Edit(start, start, f"{text}; ")
         return Edit(start, start, f"{text}\n{indent}")
-
-    def _beside(self, statement: s.Node, text: str, end: int) -> Edit:
-        indent = self._indent(statement.span.start)
-        rest = self.text[end:].partition("\n")[0]
-        if indent is None or (rest.strip() and not rest.lstrip().startswith("#")):
-            return Edit(end, end, f"; {text}")
-        end += len(rest)
-        return Edit(end, end, f"\n{indent}{text}")
 
     def _indent(self, start: int) -> str | None:
         """The white space before a statement that begins its line; None when it does not."""

@@ -145,13 +145,10 @@ def _scrubbed(text: Text, nodes: list[s.Node]) -> list[Edit]:
         core = _core(node)
         if core is not node and not isinstance(text.parents.get(id(node)), s.Attribute):
             edits.append(Edit(core.span.end, node.span.end, ""))
-        elif isinstance(node, s.Call) and len(node.args) >= 1 and callee(node) in COPYING:
+        elif isinstance(node, s.Call) and node.args and callee(node) in COPYING:
             inner = node.args[0]
-            if (
-                isinstance(inner, s.NumList | s.Constant)
-                or (not any(isinstance(part, s.Name) for part in s.walk(inner)))
-                or callee(node) in ("Parameter",)
-            ):
+            named = any(isinstance(part, s.Name) for part in s.walk(inner))
+            if not named or callee(node) == "Parameter":
                 continue
             listed = isinstance(inner, s.List | s.ListComp)
             bare = isinstance(inner, s.Name | s.Call | s.Attribute | s.Subscript)

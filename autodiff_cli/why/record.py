@@ -74,9 +74,8 @@ class Recorder(Watched):
 
     def gave(self, statement: syntax.Node, name: str, value: Any) -> None:
         """A statement at module level gave a name a value."""
-        if not isinstance(value, Tensor) or not name:
-            return
-        if self.scope.names.get(name) is value:  # also of a name of a function, if not
+        own = self.scope.names.get(name) is value  # not of a name of a function
+        if own and isinstance(value, Tensor):
             self.bindings.append(Binding(name, statement.span, value, value.node))
 
     def _differentiated(self, seeds: list[tuple[Node, Node]]) -> None:

@@ -66,6 +66,8 @@ def test_gradcheck_of_somebody_elses_gradients() -> None:
     places = "loss = (w * w)[i].sum()", {"w": np.array([1.0, 2.0]), "i": np.array([1, 1])}
     assert ad.gradcheck(*places, {"w": [0.0, 8.0]})  # what has no gradient stays whole numbers
     assert ad.gradcheck("loss = sum(x * x)", {"x": np.array([1, 2])}, {"x": [2.0, 4.0]})
+    narrow = np.array([0.1, 0.7], np.float32)  # is computed as float64
+    assert ad.gradcheck("loss = sum(x**3)", {"x": narrow}, {"x": 3 * narrow.astype(float) ** 2})
     both = "loss = abs(x) - abs(y)", {"x": 0.0, "y": 0.0}  # each for itself, though not convex
     assert ad.gradcheck(*both, {"x": 1.0, "y": 1.0})
     parted = "loss = abs(x[0]) - abs(x[1])", {"x": np.zeros(2)}

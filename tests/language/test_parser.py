@@ -349,6 +349,14 @@ def test_is_incomplete(text: str, incomplete: bool) -> None:
     assert is_incomplete(text) is incomplete
 
 
+def test_twenty_errors_are_told() -> None:
+    assert len(parse_all(Source("x = )\n" * 25))[1]) == 20
+
+
+def test_a_program_may_begin_with_a_line_that_goes_on() -> None:
+    assert len(parse(Source("\\\n\nx = 1\n")).body) == 1
+
+
 def test_parse_all_of_a_right_program() -> None:
     module, errors = parse_all(Source("x = 1\ny = x\n"))
     assert module is not None and len(module.body) == 2 and errors == []

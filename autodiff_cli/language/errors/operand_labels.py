@@ -206,7 +206,7 @@ def _operand_meant(
         return f"a list is no tensor: write `torch.tensor({name})` for `{name}`"
     if isinstance(value, Results):
         return several(operand, value)
-    lists = isinstance(left, list) or isinstance(right, list)
+    lists = isinstance(left, str | list) or isinstance(right, list)
     return number_of(name, value) if type(value) in (set, tuple) and value and not lists else ""
 
 
@@ -236,7 +236,7 @@ def remade(tree: syntax.Call, old: int, new: int) -> str:
 def _uncalled(tree: syntax.Node, value: Any) -> str:
     """The method among the values of a format that its parentheses lack."""
     parts = [(tree, value)]
-    if isinstance(tree, syntax.Tuple) and type(value) is tuple:
+    if isinstance(tree, syntax.Tuple):
         parts = [*zip(tree.elements, value, strict=False)]
     return next((part.span.text for part, one in parts if callable(one)), "")
 

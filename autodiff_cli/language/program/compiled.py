@@ -156,9 +156,7 @@ class Compiled:
         seed: Any = self.wishes.seed
         if self.seeds:
             seed = arrays.pop("seed", seed)
-        given = {name: self._array(name, value) for name, value in arrays.items()}
-        if self.constants:
-            given = {**self.constants, **given}
+        given = self.constants | {name: self._array(name, a) for name, a in arrays.items()}
         parts = parts_of(self.kind, vector, self.bare)
         inputs = [*given.values(), *parts.values()]
         key = _form(given), _form(parts)

@@ -53,13 +53,11 @@ class Places:
 
     def __init__(self, values: list[Node]):
         self.last = max(node.seq for node in values)
-        self.forward = {n.span: n for n in ancestors(values) if n.span is not None}
+        self.forward: dict[Any, Node] = {n.span: n for n in ancestors(values) if n.span is not None}
 
     def origin(self, node: Node) -> Node | None:
         """Return the forward node that a backward node differentiates: both have one place."""
-        if node.seq <= self.last or node.span is None:
-            return None
-        return self.forward.get(node.span)
+        return self.forward.get(node.span) if node.seq > self.last else None
 
 
 def _born(nodes: list[Node], test: Any) -> Node | None:
@@ -250,7 +248,7 @@ def _kept(node: Node) -> str | None:
     start = text.find(opening)
     path = text[:start]
     inside = text[start + len(opening) : -1]
-    if start < 0 or not text.endswith(")") or not inside or not _whole(inside):
+    if start < 0 or not text.endswith(")") or not _whole(inside):
         return None
     if re.fullmatch(r"(\w+\.)*", path):
         module = path[: path.find(".") + 1]  # `torch.` of `torch.special.`

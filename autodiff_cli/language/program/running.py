@@ -137,16 +137,15 @@ class Program:
 
     def more_unknown(self, first: Span) -> list[AutodiffError]:
         """Errors of names that later statements of the module read and nothing defines."""
-        body = [] if self.tree is None or first.source is not self.source else self.tree.body
-        known = module_names(self.tree) | set(self.scope.names) if self.tree and body else set()
+        if self.tree is None or first.source is not self.source:
+            return []
+        known = {*module_names(self.tree), *self.scope.names, first.text}
         found: dict[str, tuple[Any, Span]] = {}
-        for statement in body:
-            read = names_read(statement) if statement.span.end > first.end else ()
+        for statement in self.tree.body:
             called = {id(n.func) for n in syntax.walk(statement) if isinstance(n, syntax.Call)}
-            for name in sorted(read, key=lambda n: n.span.start):
-                fresh = name.id not in known and name.id not in found and name.id != first.text
-                fresh = fresh and name.span.start > first.start
-                if fresh and builtin(name.id) is None:
+            for name in sorted(names_read(statement), key=lambda n: n.span.start):
+                fresh = name.id not in known and name.id not in found
+                if fresh and name.span.start > first.start and builtin(name.id) is None:
                     found[name.id] = unknown_op if id(name) in called else unknown_name, name.span
         told = list(found.items())[:MOST_UNKNOWN]
         errors = [say(name, span, self.scope) for name, (say, span) in told]
@@ -235,9 +234,8 @@ class Program:
         if not options.backward:
             return False
         asked = bool(options.loss or options.wrt or options.grad_output)
-        if not asked and self.source.text.startswith("# autodiff.plain/"):
-            return False  # results printed before: their gradients are written out
-        if STATE.python and not asked:
+        printed = self.source.text.startswith("# autodiff.plain/")  # gradients are written out
+        if not asked and (STATE.python or printed):
             return False
         return not calls_backward(tree)
 
@@ -527,8 +525,7 @@ def redefined(original: Any, given: Any) -> Any:
         array = array.astype(dtype if is_float(dtype) else STATE.default_dtype)
     if original.requires_grad and original.node.op is LEAF:
         leaf = new_leaf(array, True, type(given) is int)
-        if leaf.accumulator is not None and original.accumulator is not None:
-            leaf.accumulator.literal = original.accumulator.literal
+        leaf.accumulator.literal = original.accumulator.literal  # type: ignore[union-attr]  # leaves have one
         return leaf
     return Tensor(constant(array))
 

@@ -17,6 +17,7 @@ from ...graph.node import Node
 from ...graph.op import LEAF
 from ...graph.sizes import not_single
 from ...graph.state import STATE
+from ...source import shortened
 from ...suggest import named, unknown
 from ..syntax import tree as syntax
 from ..values.values import Instance
@@ -196,8 +197,7 @@ def _last_expression(tree: syntax.Module | None, tensors: dict[str, Tensor]) -> 
 
 
 def _short(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."
+    return shortened(" ".join(text.split()), LONGEST_TEXT + 3)
 
 
 def newest(tree: syntax.Module, tensors: dict[str, Tensor]) -> Objective | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ....errors import AutodiffError, fail, fault
-from ....source import Span
+from ....source import Span, shortened
 from ..tokens import (
     CLOSER,
     CLOSERS,
@@ -65,8 +65,7 @@ class Context:
         return opened
 
     def text(self, index: int) -> str:
-        text = self.tokens.text(index)
-        return text if len(text) <= 40 else text[:37] + "..."
+        return shortened(self.tokens.text(index), 40)
 
     def line_of(self, index: int) -> int:
         return self.tokens.source.position(self.tokens.starts[index])[0]

@@ -107,6 +107,11 @@ def _is_statement_sign(context: Context) -> bool:
     )
 
 
+_ASSIGNING = frozenset(
+    kind for name, kind in KIND.items() if name.endswith("EQUAL") and name not in COMPARISONS
+)
+
+
 def _sign_on_line(context: Context) -> int | None:
     """The `=` or `:` that shows that the offending token begins a statement."""
     tokens = context.tokens
@@ -114,8 +119,7 @@ def _sign_on_line(context: Context) -> int | None:
     for at in range(context.index, min(context.index + 40, len(tokens.kinds) - 1)):
         if context.line_of(at) != line or tokens.kinds[at] in CLOSER:
             return None
-        name = TERMINALS[tokens.kinds[at]] if tokens.kinds[at] < len(TERMINALS) else ""
-        if name == "EQUAL" or (name.endswith("_EQUAL") and name not in COMPARISONS):
+        if tokens.kinds[at] in _ASSIGNING:
             return at
     return None
 

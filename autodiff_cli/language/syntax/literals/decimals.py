@@ -166,7 +166,7 @@ def read_decimals(
     negative = text[starts] == _MINUS
     starts = starts + negative
     points = _find_points(text, starts, ends)
-    unread = points < 0
+    unread = points == -1
     np.copyto(points, starts + 1, where=unread)
     counts = ends - points - 1
     unread |= counts < 1
