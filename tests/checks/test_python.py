@@ -68,6 +68,9 @@ def test_gradcheck_of_somebody_elses_gradients() -> None:
     assert ad.gradcheck("loss = sum(x * x)", {"x": np.array([1, 2])}, {"x": [2.0, 4.0]})
     narrow = np.array([0.1, 0.7], np.float32)  # is computed as float64
     assert ad.gradcheck("loss = sum(x**3)", {"x": narrow}, {"x": 3 * narrow.astype(float) ** 2})
+    swallowed = "import torch\nloss = ((x / 7 + 1000) - 1000).pow(2).sum()"  # in float32
+    whole = np.array([1, 2])
+    assert ad.gradcheck(swallowed, {"x": whole}, {"x": whole * 2 / 49})
     both = "loss = abs(x) - abs(y)", {"x": 0.0, "y": 0.0}  # each for itself, though not convex
     assert ad.gradcheck(*both, {"x": 1.0, "y": 1.0})
     parted = "loss = abs(x[0]) - abs(x[1])", {"x": np.zeros(2)}

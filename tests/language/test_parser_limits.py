@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import json
+from collections.abc import Callable
 
 import pytest
 
 from autodiff_cli.errors import AutodiffError
-from autodiff_cli.language.syntax import lexer
+from autodiff_cli.language.syntax import lexer, parser
 from autodiff_cli.language.syntax import tree as s
 from autodiff_cli.language.syntax.literals import numbers
 from autodiff_cli.language.syntax.parser import parse
@@ -63,9 +64,34 @@ def test_long_names() -> None:
     assert code_of(f"{name}a") == "E102"
 
 
-def test_two_hundred_levels_are_fine() -> None:
-    for text in ("[" * 200 + "1" + "]" * 200, "(" * 200 + "x" + ")" * 200, "-" * 199 + "x"):
+NESTED: dict[str, Callable[[int], str]] = {
+    "lists": lambda n: "[" * n + "1" + "]" * n,
+    "brackets": lambda n: "(" * n + "x" + ")" * n,
+    "signs": lambda n: "-" * n + "x",
+    "powers": lambda n: "a ** " * n + "1",
+    "choices": lambda n: "a if b else " * n + "1",
+    "functions": lambda n: "lambda: " * n + "1",
+    "branches": lambda n: "if a: b\n" + "elif a: b\n" * (n + 1),
+    "blocks": lambda n: "".join(" " * i + "if x:\n" for i in range(n)) + " " * n + "y\n",
+    "texts": lambda n: "f'{" * n + "x" + "}'" * n,
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_two_hundred_levels_are_fine(name: str) -> None:
+    assert parse(Source(NESTED[name](200))).body
+    assert code_of(NESTED[name](201)) == "E108"
+
+
+def test_the_last_token_and_state_that_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, limit, most, text in (
+        (lexer, "MAX_TOKENS", 10, "-x + x + x + x + x"),
+        (parser, "MAX_STACK", 30, "(" * 27 + "x" + ")" * 27),
+    ):
+        monkeypatch.setattr(module, limit, most)
         assert parse(Source(text)).body
+        assert code_of(f"({text})") == code_of(f"-({text})") == "E108"
+        monkeypatch.undo()
 
 
 @pytest.mark.parametrize("text", ["9" * 4301, "x = [1, " + "9" * 5000 + "]", "0x" + "f" * 5000])
