@@ -160,7 +160,7 @@ class GraphCheck:
         if result.kind == WRONG and self._right_nearby(leaf, node, point):
             result.kind = KINK
         if result.kind == KINK:
-            result.kinks = self.kinks
+            result.kinks = self.kinks_behind(leaf)
         return result
 
     def _explained(
@@ -201,7 +201,7 @@ class GraphCheck:
     def _right_nearby(self, leaf: Node, node: Node, point: np.ndarray) -> bool:
         """Whether the rules are right a little off a declared kink. Where several kinks meet,
         backward's choice need not lie between the slopes of both sides."""
-        if not self.near_kink(leaf):
+        if not self.kinks_behind(leaf):
             return False
         direction = signed_direction(generator_of(self.names.get(leaf, ""), self.seed), point)
         off = point + 1e-3 * math.sqrt(point.size) * direction
@@ -235,9 +235,10 @@ class GraphCheck:
                 found.append(node)
         return found
 
-    def near_kink(self, leaf: Node) -> bool:
-        """Whether an op that the leaf reaches is at, or close to, a kink."""
-        return not set(self.kinks).isdisjoint(self.replay.dependents(leaf))
+    def kinks_behind(self, leaf: Node) -> list[Node]:
+        """Those of them that the leaf reaches."""
+        reached = set(self.replay.dependents(leaf))
+        return [node for node in self.kinks if node in reached]
 
     # -- second order ---------------------------------------------------------------------------
 
@@ -265,7 +266,8 @@ class GraphCheck:
             rows.append(Row(None, verdict))
         worst = _worst(rows)
         bad = [row for row in rows if row.verdict.kind == worst]
-        return LeafResult(worst, bad, len(bad), len(rows), cuts, by_direction=True)
+        kinks = self.kinks_behind(leaf) if worst == KINK else []
+        return LeafResult(worst, bad, len(bad), len(rows), cuts, kinks, by_direction=True)
 
     def _second(
         self, second: GraphCheck, leaf: Node, direction: np.ndarray
@@ -286,7 +288,7 @@ class GraphCheck:
         if verdict.kind != WRONG:
             return verdict, []
         cuts = find_cuts(second.replay, second.objective.nodes, leaf)
-        kink = self.near_kink(leaf)
+        kink = bool(self.kinks_behind(leaf))
         if kink:  # on which side a rule says it is, is no cut of the program
             cuts = [cut for cut in cuts if cut.node in self.replay]
         frozen = [cut.node for cut in cuts]
@@ -305,7 +307,7 @@ class Probe:
         self.run = replay.function(leaf)
         nodes = replay.dependents(leaf)
         self.analytic = is_analytic(nodes)
-        self.near = check.near_kink(leaf)
+        self.near = bool(check.kinks_behind(leaf))
         same = leaf in replay and point is replay.value(leaf)
         self.here = check.here if same else self.value(point)
         self.size = lambda: max((_largest(replay.value(n)) for n in nodes), default=0.0)

@@ -135,6 +135,7 @@ ASKED = {
     "Hessians on a kink": (
         "# check: hessian\nx = [0, 1]\nloss = sum((relu(x) - relu(-x))**2)", "..k"
     ),
+    "kinks of two leaves": ("a = [0, 1]\nb = [0, 2]\nloss = sum(abs(a)) + sum(relu(b))", ".kk"),
     "two rules that are wrong": (
         TORCH + FUNCTION.format("A", "x * 3", "g * 5") + FUNCTION.format("B", "x * 2", "g")
         + "y = x * 2\nloss = (A.apply(y) + B.apply(y)).sum()\nloss.backward()", ".F"

@@ -478,10 +478,10 @@ def _reshaped(error: AutodiffError, call: str) -> str:
 
 def _parts(error: AutodiffError, tree: syntax.Call, args: list[Any]) -> None:
     """Label the tensors of a list, as `cat` and `stack` take it."""
-    if not tree.args or not isinstance(tree.args[0], syntax.List) or not args:
+    if not tree.args or not isinstance(tree.args[0], syntax.List):
         return
     parts = tree.args[0].elements
-    if not isinstance(args[0], list | tuple) or len(args[0]) != len(parts):
+    if len(args[0]) != len(parts):
         return
     labels = [
         Label(part.span, _named(part) + shape_text(tuple(value.shape)))

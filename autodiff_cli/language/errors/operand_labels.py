@@ -269,7 +269,7 @@ def placed_call(
             for part, value in parts
             if isinstance(value, Tensor) and not isinstance(part, syntax.Starred)
         ]
-        if owner is not None and before and error.code[:2] == "E3":
+        if owner is not None and error.code[:2] == "E3":
             labels = [labelled(tree.func.value, owner, error.code), *labels]  # type: ignore[attr-defined]  # a method's
         error.amend(labels=(*labels[:3], *error.diagnostic.labels))
     from .advice import advise, marked
