@@ -118,8 +118,10 @@ class Span:
     def assigned_name(self) -> Span:
         """The place of that name; without one, this span."""
         name = self.assigned
-        start = self.source.text.rfind(name, 0, self.start) if name else -1
-        return Span(self.source, start, start + len(name)) if start >= 0 else self
+        if not name:
+            return self
+        start = self.source.text.rfind(name, 0, self.start)
+        return Span(self.source, start, start + len(name))
 
     def to(self, other: Span) -> Span:
         """From the start of this span to the end of `other`, in the same source."""

@@ -439,6 +439,7 @@ def test_pictures_are_left_out() -> None:
 
 # Programs that run and do not do what they say: what is warned of, where, and what mends it.
 SLIPS = {
+    "x = [1, 2]\nn = len(x)\nn ^= 2\nloss = sum(x) * n\n": ("W105", "n ^= 2", "n **= 2"),
     "y = [1, 2, 4]\nt = const([[1], [2], [3]])\nloss = mean((y - t)**2)\n": (
         "W302", "y - t", "y - t.squeeze(1)",
     ),

@@ -3,6 +3,7 @@ E208 where it is the result of a native file; a loss of two shapes that make a t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,8 +27,10 @@ def slips(tree: syntax.Module | None, loss: Node | None, ran: bool) -> list[Diag
     found = [] if tree is None else [_not_called(method) for method in _named_only(tree)]
     found += [] if tree is None else map(_not_assigned, _compared_only(tree))
     if ran and tree is not None and "^" in tree.span.source.text and not STATE.python:
-        powers = [n for n in syntax.walk(tree) if isinstance(n, syntax.BinOp) and n.op == "^"]
-        found += [_no_power(node) for node in powers if node.right.span.text.isdigit()]
+        for node in syntax.walk(tree):
+            by = isinstance(node, syntax.BinOp | syntax.AugAssign) and node.op == "^"
+            if by and re.search(r"\^=?\s*\d+$", node.span.text):
+                found.append(_no_power(node))
     difference = _difference(loss)
     return found if difference is None else [*found, _stretched(difference)]
 
