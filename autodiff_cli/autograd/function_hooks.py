@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from ..graph.dtypes import is_float
 from ..graph.node import Node
 from ..graph.state import STATE
 from .storage import Content
@@ -69,6 +70,13 @@ def attached(node: Node) -> Attached:
     return marks.context
 
 
+def results_with_gradients(node: Node) -> tuple[Any, ...]:
+    """The results of a node that have gradients, which are its first."""
+    if node.outputs is None:
+        return (node,)
+    return tuple(result for result in node.outputs if is_float(result[1]))
+
+
 def visit(running: Pass, node: Node, g: Any) -> None:
     """Differentiate a node of a pass between its hooks."""
     marks = node.mark()
@@ -84,8 +92,8 @@ def _visit(running: Pass, node: Node, g: Any) -> None:
     attached: Attached = node.mark().context
     several = node.outputs is not None
     own = "own saving" in node.op.properties
-    results = node.args[2].results if own else node.outputs or (node,)  # None for what is no tensor
-    at = [i for i, result in enumerate(results) if result is not None]
+    results = node.args[2].results if own else results_with_gradients(node)
+    at = [i for i, result in enumerate(results) if result is not None]  # None for no tensor
     outputs: list[Node | None] = [None] * len(results)
     for i, place in enumerate(at):
         outputs[place] = g.get(i) if several else g

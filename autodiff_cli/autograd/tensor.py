@@ -530,7 +530,7 @@ class Tensor:
             node = revalued(old, without_history(node))
             if looks and old.op is not LEAF:
                 node.mark().name = "AsStridedBackward0"
-            if shared and self.storage is not None:
+            if self.storage is not None:
                 self.steps = self.steps.then((F.detach, (), -1))
                 self.storage.set_apart(self.steps.last, node)
         if self.storage is not None:  # other views are made anew

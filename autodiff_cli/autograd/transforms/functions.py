@@ -381,7 +381,7 @@ def vmap(
         raise fault("E205 vmap-got-out_dims", out_dims, name)
     dims = _input_dims(in_dims, args, leaves, name)
     size = _batch_size(leaves, dims)
-    if chunk_size is not None and chunk_size < size:
+    if chunk_size is not None:
         return _in_chunks(
             leaves,
             dims,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from ...autograd.function_hooks import attached
+from ...autograd.function_hooks import attached, results_with_gradients
 from ...autograd.gradients import accumulate
 from ...autograd.reverse import Pass
 from ...autograd.rules import fitted, ruled, slopes
@@ -86,7 +86,7 @@ def applied(function: GradFn, args: list[Any]) -> Any:
     node = function.node
     if "own saving" in node.op.properties:
         raise fault("E208 function-of-program-called", function.name)
-    count = len(node.outputs or (node,))
+    count = len(results_with_gradients(node))
     if len(args) != count:
         raise fault("E205 function-takes-gradients", function, count, len(args))
     for at, g in enumerate(args):

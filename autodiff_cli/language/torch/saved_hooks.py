@@ -135,7 +135,7 @@ def _saved(node: Node, owner: Node | None) -> list[Node]:
         return []
     if marks is not None and (marks.freed or (marks.context and marks.context.packed)):
         return []
-    reads = rules.saved_by(node)
+    reads = dict.fromkeys(rules.saved_by(node))
     operands = {
         arg: "self" if p.name == "input" else p.name
         for made in (node, owner or node)
