@@ -159,6 +159,12 @@ LIMITS = [
     (text_modules, "MAX_TEXT", 20, "re.sub('a', 'bb', 'a' * 11)", "re.sub('a', 'bb', 'a' * 12)"),
     (text_modules, "MAX_TEXT", 20, r"re.sub('(a+)', r'\1\1\1\1', 'a aaaa a')",
      r"re.sub('(a+)', r'\1\1\1\1', 'a aaaaa a')"),
+    (assignment, "MAX_ITEMS", 20, "{}\nfor i in range(20): x[i] = 0",
+     "{}\nfor i in range(21): x[i] = 0"),
+    (assignment, "MAX_ITEMS", 20, "[]\nx += [0] * 20", "[]\nx += [0] * 21"),
+    (formatting, "MAX_TEXT", 20, "str(['a' * 13])", "str(['a' * 14])"),
+    (formatting, "MAX_TEXT", 10**6, "[]\nfor i in range(100): x = [x]\nprint(x)",
+     "[]\nfor i in range(101): x = [x]\nprint(x)"),
     (saving, "LONGEST_NAME", 20, "torch.save(1, 'a' * 20)", "torch.save(1, 'a' * 21)"),
 ]  # fmt: skip
 
