@@ -36,6 +36,8 @@ class Field:
 
     __slots__ = ("compare", "default", "factory", "hash", "init", "kw_only", "metadata", "name",
                  "repr", "stored")  # fmt: skip
+    name: str
+    stored: bool  # False: only given to `__post_init__`
 
     def __init__(
         self, default: Any = MISSING, default_factory: Any = MISSING, *, init: Any = True,
@@ -44,7 +46,6 @@ class Field:
     ):  # fmt: skip
         if default is not MISSING and default_factory is not MISSING:
             raise fault("E208 cannot-specify-both-default")
-        self.name = ""
         self.default = default
         self.factory = default_factory
         self.init = truth(init)
@@ -53,7 +54,6 @@ class Field:
         self.hash = None if hash is None else truth(hash)  # None: as it is compared
         self.kw_only = kw_only
         self.metadata = metadata or {}
-        self.stored = True  # False: only given to `__post_init__`
 
     @property
     def optional(self) -> bool:
