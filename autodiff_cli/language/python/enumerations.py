@@ -101,13 +101,19 @@ class Enumeration(UserClass):
         every = 0
         for member in cls.members.values():
             every |= member.fields["value"]
-        if value < 0:
+        keeps = INT_FLAG in cls.line  # bits of no name
+        if value < 0 and keeps:
+            value += 1 << max(every.bit_length(), value.bit_length())
+        elif value < 0:
             value &= every
-        if value & ~every:
+        rest = value & ~every
+        if rest and not keeps:
             return None
         known = cls.names.setdefault("_combined", {})
         if value not in known:
             parts = [m.fields["name"] for m in cls if m.fields["value"] & value]
+            if parts and rest:
+                parts.append(str(rest))
             known[value] = _member(cls, "|".join(parts) or None, value)
         return known[value]
 
@@ -122,7 +128,7 @@ class Enumeration(UserClass):
 
     def __contains__(cls, value: Any) -> bool:
         if not isinstance(value, Object):
-            raise fault("E208 unsupported-operand-type-s-2", type(value).__name__)
+            raise fault("E208 unsupported-operand-type-s-2", type(value).__name__, "EnumType")
         return isinstance(value, cls)
 
     def get_item(cls, key: Any) -> Any:
@@ -218,6 +224,13 @@ def _singles(self: Any) -> Iterator[Any]:
     return iter([m for m in self.cls if m.fields["value"] & self.fields["value"]])
 
 
+def _holds(self: Any, other: Any) -> bool:
+    if not isinstance(other, self.cls):
+        raise fault("E208 unsupported-operand-type-s-2", type(other).__name__, self.cls.name)
+    value: int = other.fields["value"]
+    return self.fields["value"] & value == value
+
+
 def _unique(cls: Any) -> Any:
     for name, member in cls.members.items():
         if member.fields["name"] != name:
@@ -253,10 +266,8 @@ FLAG: Any = library_class(
         "__invert__": lambda self: self.cls(~self.fields["value"]),
         "__bool__": lambda self: bool(self.fields["value"]),
         "__iter__": _singles,
-        "__len__": lambda self: len(list(_singles(self))),
-        "__contains__": lambda self, other: (
-            self.fields["value"] & other.fields["value"] == other.fields["value"]
-        ),
+        "__len__": lambda self: self.fields["value"].bit_count(),
+        "__contains__": _holds,
     },
 )
 _AS_VALUE: dict[str, Callable[..., Any]] = {
