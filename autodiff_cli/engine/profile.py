@@ -288,7 +288,7 @@ class TimedPlan(Described):
         for step in self.steps:
             if isinstance(step, TimedTiled):
                 step.share(observer.line)
-            elif step.name != "output":
+            elif isinstance(step, Step) and step.name != "output":
                 line = observer.line(step.span, self.details[step.result].seq)
                 self.clocks.append((step, Clock(step.kernel, line, not step.bytes)))
         self._wind(True)

@@ -172,6 +172,9 @@ LONGER = {
     "slices and sums of rows": "x = linspace(-1, 1, 60000).reshape(300, 200).requires_grad_()\n"
     "y = exp(x) * 2\nz = y - (y * x).sum(1, keepdim=True)\n"
     "loss = sum(gather(z, 1, argsort(x, 1)) * softmax(z, 1)) + sum(cumsum(z, 1) * y)\n",
+    "several results": "x = linspace(-1, 1, 40000).reshape(200, 200).requires_grad_()\n"
+    "rows = unbind(x * 2, 0)\nv, i = topk(exp(x), 3, 1)\n"
+    "loss = sum(v) + sum(rows[3] * rows[5])\n",
     "a big one, then small ones": "import torch\nx = torch.linspace(0, 1, 40000)\n"
     "print((x.exp() * 2).sum().item())\nc = torch.ones(8, 1)\nr = torch.ones(1, 8) / 2\n"
     "for i in range(12):\n    y = (c * r - r).tanh() + c\n    print(y.sum().item())\n"

@@ -23,7 +23,7 @@ from ..fused.tracing import Unknown, trace
 from ..fused.writer import DEFAULT, REDUCED, Member, Writer, cost_of
 from ..threaded_kernels import BLAS_FROM, CUT, is_cut, multiplications, parts_of
 from ..threads import WORKERS
-from .schedule import Plan, Step
+from .schedule import Plan, Step, bytes_of
 
 CALL = 1000.0  # nanoseconds of a kernel's call
 LINE = 400.0  # of a line of a tile
@@ -122,7 +122,7 @@ class DescribedTiled(Tiled):
         self.read = [
             _array(f"x[{i}]", node.shape, node.dtype) for i, (node, _) in enumerate(writer.inputs)
         ]
-        self.made = [(node.span, node.seq, _bytes(node)) for node in (*wanted, *writer.finals)]
+        self.made = [(node.span, node.seq, bytes_of(node)) for node in (*wanted, *writer.finals)]
         self.names = writer.globals
         self.rests = [ref.rest for _, ref in writer.inputs if ref.rows]
         self.rests += [line.result.rest for line in writer.lines if line.result is not None]
@@ -137,7 +137,7 @@ class Detail:
 
     def __init__(self, node: Node):
         self.seq = node.seq
-        self.read = 0 if node.op.view else sum(_bytes(x) for x in node.inputs)
+        self.read = 0 if node.op.view else sum(map(bytes_of, node.inputs))
         self.flops, self.cost = predicted(node)
         self.parts = parts_of(node) if is_cut(node) else 1
         self.product = node.op.kind is Kind.CONTRACTION
@@ -166,7 +166,7 @@ def describe(plan: Described, is_backward: IsBackward, how: str = "plan") -> Pla
     for step in plan.steps:
         if isinstance(step, DescribedTiled):
             units.append(_group(step, is_backward))
-        elif isinstance(step, Step):
+        elif isinstance(step, Step) and step.name != "output":
             units.append(_kernel(step, plan.details[step.result], is_backward))
     return PlanData(
         how,
@@ -279,9 +279,3 @@ def _pieces(members: Sequence[Member], is_backward: IsBackward) -> tuple[Piece, 
 
 def _array(name: str, shape: Shape, dtype: np.dtype) -> Array:
     return Array(name, shape, dtype.name, prod(shape) * dtype.itemsize)
-
-
-def _bytes(node: Node) -> int:
-    if node.outputs is not None:
-        return sum(prod(shape) * dtype.itemsize for shape, dtype in node.outputs)
-    return prod(node.shape) * node.dtype.itemsize

@@ -58,7 +58,7 @@ class Step:
         self.moves, self.pointwise, noted = _traits(op)
         self.noted = noted and kernel is op.kernel
         self.several = node.outputs is not None
-        self.bytes = 0 if op.view else prod(node.shape) * node.dtype.itemsize
+        self.bytes = 0 if op.view or op is ops.OUTPUT else bytes_of(node)
         self.result = 0
         self.places: tuple[int, ...] = ()
         self.form: tuple[tuple[int, Any], ...] = ()
@@ -67,6 +67,12 @@ class Step:
     def reads(self) -> list[int]:
         """The registers it reads."""
         return [*self.places, *_places(self.form)]
+
+
+def bytes_of(node: Node) -> int:
+    """What the value of a node takes, all results of it together."""
+    results = node.outputs or ((node.shape, node.dtype),)
+    return sum(prod(shape) * dtype.itemsize for shape, dtype in results)
 
 
 @cache
