@@ -129,9 +129,10 @@ def gradient_block(name: str, gradient: np.ndarray | None, look: Look) -> list[s
         return [title, *(f"  {line}" for line in cell_lines(gradient, look, signs=True))]
     if not gradient.shape:
         return [head + format_number(gradient.item(), look.precision, look.sci)]
-    room = max(20, look.width - len(head))
+    margin = text_width(head)
+    room = max(20, look.width - margin)
     lines = fit_lines(cell_lines(gradient, look), room)
-    return [(head if at == 0 else " " * len(head)) + line for at, line in enumerate(lines)]
+    return [(" " * margin if at else head) + line for at, line in enumerate(lines)]
 
 
 def _ellipsis(look: Look) -> str:

@@ -196,6 +196,7 @@ def test_ops_without_results_and_lists(cli: Cli) -> None:
 
 def test_differences(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "a.expr").write_text("".join(f"v{i} = {i}\n" for i in range(60)) + "u = 1\n")
+    (tmp_path / "c.expr").write_text("a = 1; 日本 = a * 2; b = a * 3\n")
     (tmp_path / "b.expr").write_text("".join(f"v{i} = {i} + 1e-3\n" for i in range(60)) + "w = 1\n")
     said = cli("diff", "a.expr", "b.expr")
     assert said.code == 1
@@ -204,6 +205,8 @@ def test_differences(cli: Cli, tmp_path: Path) -> None:
     assert cli("diff", "a.expr", "b.expr", "--atol", "1e-2").out.count("relative error") == 0
     assert cli("diff", "a.expr", "b.expr", "--rtol", "-1").code == 2
     assert "give one program or two files" in cli("diff").err
+    said = cli("diff", "-D", "a=1", "--with", "a=2", "c.expr")
+    assert "\n  日本  1 of" in said.out and "\n  b     1 of" in said.out
     assert cli("diff", "a.expr", "a.expr", "a.expr").code == 2
 
 

@@ -95,9 +95,9 @@ def test_pictures_at_every_width(request: pytest.FixtureRequest) -> None:
     found = [
         "\n".join(
             line.markup
-            for line in picture("x.grad", numbers, color=color, unicode=unicode, width=width)
+            for line in picture(name, numbers, color=color, unicode=unicode, width=width)
         )
-        for numbers in (array, np.tile(array, 3))
+        for name, numbers in (("x.grad", array), ("x.grad", np.tile(array, 3)), ("日本", array))
         for width in (*range(1, 30), 80)
         for color, unicode in ((True, True), (False, True), (False, False))
     ]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from autodiff_cli.render.text import text_width
 from autodiff_cli.repl import show
 from autodiff_cli.repl.commands import inspect
 from autodiff_cli.repl.commands.settings import SETTINGS
@@ -47,6 +48,14 @@ def test_values_below_their_name_have_its_room(make_session: Callable[..., Any])
     for shown in (session(":list values"), session(":info q")):
         rows = [line for line in shown.splitlines() if line.startswith("  ")]
         assert rows[:2] == ["  [ 1,  2,  3,  4,  5,  6,  7,  8,  9, 10,", "   11, 12]"]
+
+
+def test_names_of_wide_characters_take_their_room(session: Any) -> None:
+    session("日本 = [[1, 2], [3, 4]]")
+    session("日 = sum(日本 * 日本)")
+    assert session(":grad") == f"日本.grad  [[2, 4],\n{' ' * 11} [6, 8]]\n"
+    first, second, *_ = session(":derive 日 --steps").splitlines()
+    assert text_width(first.partition("=")[0]) == text_width(second.partition("=")[0])
 
 
 def test_gradients_of_and_with_respect_to(demo: Any) -> None:

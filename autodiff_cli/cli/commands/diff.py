@@ -13,7 +13,7 @@ from ...errors import AutodiffError, Exit
 from ...language.syntax.decode import decode
 from ...numerals import aligned
 from ...outside import OUTSIDE
-from ...render.text import WORD, dumped, printable
+from ...render.text import WORD, dumped, pad, printable, text_width
 from ..options import FORMAT, Command, Option, chosen, define, only
 from ..streams import Environment
 
@@ -124,11 +124,11 @@ def lines(left: Outcome, right: Outcome, found: Comparison) -> list[str]:
         text += _first(first)
     if later := departed[1:]:
         text.append("spreads to")
-        width = max(len(d.name) for d in later)
+        width = max(text_width(d.name) for d in later)
         for departure in later[:50]:
             turn = f" (assignment {departure.turn + 1})" if departure.turn else ""
             text.append(
-                f"  {departure.name.ljust(width)}  {departure.text}, relative error up to "
+                f"  {pad(departure.name, width)}  {departure.text}, relative error up to "
                 f"{departure.largest:.2g}{turn}{_where(departure)}"
             )
         if len(later) > 50:

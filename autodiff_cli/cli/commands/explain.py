@@ -120,7 +120,7 @@ class Explainer(Documents):
             self.emit(write(report, self.look(), symbolic))
             return
         style = Style(self.look(), symbolic)
-        if self.form == "rich" or (self.plain_color and not self.to_file):
+        if self.form == "rich" or self.plain_color:
             self._blocks(report, style, several)
         else:
             self.emit(plain(report, Style(style.look._replace(width=10_000), symbolic)))

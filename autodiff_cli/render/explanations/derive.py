@@ -8,7 +8,7 @@ from ...explain.derive import Derived
 from ...symbolic.writing.latex import name as latex_name
 from ..document import enveloped, picked, problem
 from ..plain import BOLD, DIM, RESET
-from ..text import WHOLE, broken, dumped, identifier, printable, text_width
+from ..text import WHOLE, broken, dumped, identifier, pad, printable, text_width
 
 SCHEMA = "autodiff.derive/1"
 WIDTH = 100  # cells of a page that is no terminal
@@ -43,7 +43,7 @@ def lines(found: Derived, *, color: bool = False, width: int | None = None) -> s
         if width is not None and margin + 3 > width // 2:
             margin = min(text_width(of), width // 2 - 3)
         steps = [
-            (put(f"{'' if at else of:>{margin}} = ", line), printable(rule, WHOLE), lets)
+            (put(f"{pad('' if at else of, margin, '>')} = ", line), printable(rule, WHOLE), lets)
             for at, (line, rule, lets) in enumerate(d.steps)
         ]
         sizes = [(text_width(rows[-1]), text_width(rule)) for rows, rule, _ in steps if rule]

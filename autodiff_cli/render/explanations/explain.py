@@ -163,7 +163,7 @@ class _Sheet:
         if step.line is None or step.line > len(lines):
             return []
         text, head = lines[step.line - 1].strip(), f"{step.line:>{self.digits + 2}} | "
-        text = text if step.source in text and len(head + text) <= self.width else step.source
+        text = text if step.source in text and width_of(head + text) <= self.width else step.source
         before, found, after = text.partition(step.source)
         room = max(8, self.width - len(head))
         return [[(head, DIM), (printable(before), ""), (clip(printable(found), room), "reverse"),

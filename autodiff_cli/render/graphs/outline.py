@@ -40,10 +40,11 @@ class Outline:
         for node in self.nodes:
             if node.op is LEAF and node.args[0] in leaves:
                 names.setdefault(node, leaves[node.args[0]])
-        self.guilty = self._guilty(problems)
         # What a call is made of is told apart by its ops; the last one has the text alone.
         self.made: dict[Any, dict[Any, Node]] = {}
-        for node in sorted(self.nodes, key=lambda n: n.seq):
+        ordered = sorted(self.nodes, key=lambda n: n.seq)
+        self.guilty = self._guilty(problems, ordered)
+        for node in ordered:
             self.made.setdefault(node.span, {})[node.op] = node
             self.made[node.span][None] = node
 
@@ -85,20 +86,20 @@ class Outline:
                         order.append(child)
         return order
 
-    def _guilty(self, problems: Iterable[Diagnostic]) -> dict[Node, str]:
+    def _guilty(self, problems: Iterable[Diagnostic], ordered: list[Node]) -> dict[Node, str]:
         """The first node of each warning's expression with a value that is not finite: a loop
         evaluates one expression often."""
-        words = {
+        words: dict[Any, str] = {
             problem.span: "nan" if problem.code == "W501" else "inf"
             for problem in problems
             if problem.code in ("W501", "W502") and problem.span is not None
         }
         found: dict[Node, str] = {}
-        for node in sorted(self.nodes, key=lambda n: n.seq) if words else ():
-            word = words.get(node.span) if node.span is not None else None
+        for node in ordered:
+            word = words.get(node.span)
             if word is not None and _has(word, node.value):
                 found[node] = word
-                del words[node.span]  # type: ignore[arg-type]  # it was looked up
+                del words[node.span]
         return found
 
     def label(self, node: Node, name: str | None) -> str:

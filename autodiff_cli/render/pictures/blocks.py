@@ -16,7 +16,7 @@ from rich.text import Text
 from ...suggest import unknown
 from ..files import CannotWrite
 from ..heat import background, scale_of
-from ..text import format_number, format_shape
+from ..text import format_number, format_shape, text_width
 
 if TYPE_CHECKING:
     from ...session import Report
@@ -77,7 +77,7 @@ def _title(name: str, parts: list[str], width: int) -> list[Text]:
     lines = [Text(name, "bold")]
     for at, part in enumerate(parts):
         gap = "   " if at else ""
-        if len(lines[-1].plain) + len(gap + part) > width:
+        if text_width(lines[-1].plain) + len(gap + part) > width:
             lines.append(Text(f"  {part.strip()}", DIM))
         else:
             lines[-1].append(gap + part, DIM)
