@@ -36,9 +36,8 @@ PROGRAMS = {
     "names": f"n = 2; {'a' * 13} = 3; {'b' * 14} = 4\nloss = n * {'a' * 13} + n * {'b' * 14}",
     "numbers": "A = [[1, 2], [3, 4]]; v = [1, 2, 3]; x = 2; loss = sum(A * x) + sum(v * x)",
     "alone": "loss = 3.5",
-    "wide": "日本 = [1, 2]\nloss = sum(日本 * 日本) + 日本[0]",
-    "limit": "x = [1, 2, 3, 4, 5]; n_1 = 2\n"
-    "loss = sum(x * [100001, 100002, 100003, 100004, 100005]) + n_1 * n_1",
+    "limit": "x = [1, 2, 3, 4, 5]; n_1 = 2\n日本国 = [1, 2]\nh = sum(日本国 * 日本国) + 日本国[0]\n"
+    "loss = sum(x * [100001, 100002, 100003, 100004, 100005]) + n_1 * n_1 + h" + "\n" * 6,
 }
 LOOKS = [Look(), Look(max_elements=3), Look(max_elements=0, precision=3)]
 
