@@ -278,7 +278,7 @@ class Checker:
             for item in items:
                 if item.bad and not (self.json and self.values["quiet"]):
                     self._diagnose(item)
-        if not items and code is Exit.EMPTY:
+        if code is Exit.EMPTY:
             self._nothing()
         if self.values["junit"] and not self._write_junit():
             return Exit.USAGE
@@ -338,7 +338,7 @@ class Checker:
     def _write_junit(self) -> bool:
         from ...checks.junit import junit
 
-        data = junit(self.results, lambda diagnostic: render(diagnostic))
+        data = junit(self.results, render)
         try:
             replace_file(self.values["junit"], lambda file: file.write(data))
         except CannotWrite as problem:
