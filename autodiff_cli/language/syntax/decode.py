@@ -40,9 +40,7 @@ def decode(data: bytes, name: str) -> Source:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise _not_utf8(data, name, error.start) from None
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return Source(text, name)
+    return Source(text.replace("\r\n", "\n").replace("\r", "\n"), name)
 
 
 def _kind_of_zeros(data: bytes) -> str:
