@@ -90,8 +90,8 @@ SOME = [
 def test_no_op_is_wrong_at_a_kink_and_every_kink_is_declared(case: Case, place: str) -> None:
     for check, leaf in checked(case, place):
         nodes = check.replay.order
-        declared = check.near_kink(leaf)
-        check.near_kink = lambda leaf: True  # type: ignore[method-assign]  # look at both sides
+        declared = check.kinks_behind(leaf)
+        check.kinks_behind = lambda leaf: nodes[-1:]  # type: ignore[method-assign]  # both sides
         found = check.check(leaf)
         conventions = any("convention" in node.op.properties for node in nodes)
         assert found.kind != "wrong" or conventions, found.rows
