@@ -131,6 +131,7 @@ _rounded = rows(
     quotient_to_zero: Quotient without its fraction.
     quotient_down: Quotient rounded down.
     """,
+    name="div",
     public=False,
     check=_divides,
     lacks="div_floor_cpu bool",
