@@ -125,13 +125,12 @@ def _reflectors(name, A, tau):
     T solves `(I + diag(tau) S) T = diag(tau)` with S the strict upper triangle of `V.mT @ V`.
     """
     require_matrices(name, A)
-    if (
-        tau.ndim != A.ndim - 1
-        or tau.shape[:-1] != A.shape[:-2]
-        or tau.shape[-1] > min(A.shape[-2:])
-    ):
-        raise fault("E308 needs-most-factor-each", name, A.shape, tau)
-    k = tau.shape[-1]
+    *batch, m, n = A.shape
+    *alike, k = tau.shape or (m + n + 1,)  # a number is refused
+    whole = name == "ormqr"
+    if alike != batch or k > min(m, n) or (whole and k < min(m, n)):
+        count = "exactly" if whole else "at most"
+        raise fault("E308 needs-most-factor-each", name, count, A.shape, tau)
     require_same_dtype(name, A, tau)
     V = F.tril(columns(A, k), -1) + F.eye(A.shape[-2], k, dtype=A.dtype)
     mixed = diagonal_times(tau, F.triu(transposed(V) @ V, 1))
