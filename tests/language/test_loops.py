@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -513,3 +514,14 @@ def test_a_training_loop_is_recorded_after_two_steps(replayed: list[int]) -> Non
     found = run(Source(program, "t.py"), Options(backward=False))
     assert found.stdout == f"{[0.5**10] * 3}\n"
     assert len(replayed) == 8
+
+
+# Short loops, how many of their steps are replayed, and what PyTorch prints.
+SHORT = Path(__file__).with_name("replays.txt").read_text("utf-8").split("=====\n")
+
+
+@pytest.mark.parametrize("case", SHORT, ids=[case.splitlines()[0][2:] for case in SHORT])
+def test_how_many_steps_are_replayed(case: str, replayed: list[int]) -> None:
+    program, _, found = case.partition("-----\n")
+    report = outcome(program, True, "import torch\n")
+    assert f"{len(replayed)}\n{report.stdout}" == found
