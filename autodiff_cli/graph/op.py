@@ -355,9 +355,7 @@ class Op(Declared):
                 if value is not None and value.dtype is not common and self.params[i].promotes:
                     bound[i] = cast(value, common)
         args = tuple(bound)
-        inputs = self._inputs(args)
-        if inputs == args:
-            inputs = args  # that both are one says that there is nothing else
+        inputs = args if all(type(arg) is Node for arg in args) else self._inputs(args)
         if shape:
             check_size(shape, dtype)
         needs = dtype.kind == "f" and self._recorded(inputs)
