@@ -131,12 +131,13 @@ class DescribedTiled(Tiled):
 
 class Detail:
     """Facts about a step's node for predictions: `cost` in nanoseconds of one thread, `product`
-    whether BLAS computes it."""
+    whether BLAS computes it; and of its first result the shape and dtype."""
 
-    __slots__ = ("cost", "flops", "many", "parts", "product", "read", "seq")
+    __slots__ = ("cost", "dtype", "flops", "many", "parts", "product", "read", "seq", "shape")
 
     def __init__(self, node: Node):
         self.seq = node.seq
+        self.shape, self.dtype = node.outputs[0] if node.outputs else (node.shape, node.dtype)
         self.read = 0 if node.op.view else sum(map(bytes_of, node.inputs))
         self.flops, self.cost = predicted(node)
         self.parts = parts_of(node) if is_cut(node) else 1
@@ -218,8 +219,8 @@ def _kernel(step: Step, detail: Detail, is_backward: IsBackward) -> KernelPlan:
     nanoseconds += MEMORY * moved if moved > CACHED else 0
     managed = detail.product and blas.MANAGED
     return KernelPlan(
-        step.name, Piece(step.span, is_backward(detail.seq), (step.name,)), step.shape,
-        step.dtype.name, detail.parts, threads, (count if detail.many else 1) if managed else 0,
+        step.name, Piece(step.span, is_backward(detail.seq), (step.name,)), detail.shape,
+        detail.dtype.name, detail.parts, threads, (count if detail.many else 1) if managed else 0,
         moved, detail.flops, nanoseconds * 1e-9,
     )  # fmt: skip
 
