@@ -166,7 +166,7 @@ def _steady(seeds: Seeds, context: _Context, kept: bool) -> tuple[Seeds, dict[No
     stable = Stable(wanted)
     try:
         steady = [(stable.of(node), weight) for node, weight in seeds]
-        if kept or all(new is old for (new, _), (old, _) in zip(steady, seeds, strict=True)):
+        if kept or steady == seeds:
             return seeds, before, stable
         used = recorded(steady).used
         found = {node: used[node] for node in wanted}

@@ -64,10 +64,8 @@ def close(found: np.ndarray, expected: np.ndarray, everywhere: bool = True) -> b
     largest = float(np.abs(expected[finite]).max(initial=0.0))
     if not everywhere:
         found, expected = found[finite], expected[finite]
-    return bool(np.allclose(
-        found, expected, rtol=1e-3 if narrow else 1e-7,
-        atol=(1e-4 if narrow else 1e-9) * max(1.0, largest), equal_nan=True,
-    ))  # fmt: skip
+    off = 1e-4 if narrow else 1e-8
+    return np.allclose(found, expected, off, off * max(1.0, largest), equal_nan=True)
 
 
 def _evaluated(expression: Expression, scope: Scope) -> Any:

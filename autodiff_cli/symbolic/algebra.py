@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import permutations
-from math import isinf, prod
+from math import copysign, isclose, prod
 from typing import Any
 
 from ..graph.node import Shape
@@ -31,6 +31,7 @@ from .terms import (
     number_of,
     powers,
     product_key,
+    raised,
     renamed,
 )
 
@@ -115,11 +116,11 @@ class Algebra:
         found: dict[Product, float] = {}
         for number, factors in terms:
             for value, product in self._normal(number, list(factors), shape):
-                total = found.get(product, 0.0) + value
-                if isinf(total) or abs(total) > 1e-14 * max(abs(value), 1e-300):
-                    found[product] = total
-                else:
+                known = found.get(product, 0.0)
+                if isclose(known, -value, rel_tol=1e-14):
                     found.pop(product, None)
+                else:
+                    found[product] = known + value
         if len(found) > MOST_TERMS:
             raise NoFormula
         merged = either(self, found)
@@ -193,8 +194,7 @@ class Algebra:
             if (summed and (power != 1 or not at)) or (power != int(power) and product):
                 continue
             placed = self.placed(product, at)
-            inner = [f._replace(power=f.power * power) for f in placed]
-            found = factors[:position] + inner + factors[position + 1 :]
+            found = factors[:position] + raised(placed, power) + factors[position + 1 :]
             return value**power * self.repeats(factors, found), found
         return None
 
@@ -317,10 +317,10 @@ class Algebra:
             return self.of_atom(self.atom(kind, data, parts, shape))
         (mask, row), whole = picked
         dims = self.atoms[mask].shape[1:]
-        if along is not None and along > row:
-            data = along + len(dims) - 1
-        elif along is not None:
+        if along in range(row):
             row -= 1 if len(shape) < len(parts[0].shape) else 0
+        elif along is not None:
+            data = along + len(dims) - 1
         shape = shape[:row] + dims + shape[row + 1 :]
         return lowered(self, (mask, row), self.of_atom(self.atom(kind, data, tuple(whole), shape)))
 
@@ -374,11 +374,10 @@ class Algebra:
         known = self.units.get(_unit(sum_))
         if known is not None:
             return sum_.terms[0][1] / known.terms[0][1], known
-        values = [abs(value) for _, value in sum_.terms]
-        common = min(values) if max(values) == min(values) else 1.0
-        inner = self.scaled(sum_, 1 / common)
-        turned = self.scaled(inner, -1.0)
-        return (common, inner) if any(v > 0 for _, v in inner.terms) else (-common, turned)
+        values = [value for _, value in sum_.terms]
+        sizes = {*map(abs, values)}
+        common = copysign(sizes.pop() if len(sizes) == 1 else 1.0, max(values))
+        return common, self.scaled(sum_, 1 / common)
 
     def known_parts(self, sum_: Sum) -> tuple[tuple[Product, float], ...]:
         """The terms of a sum; one where all of it is in brackets already."""

@@ -12,6 +12,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from ..graph.node import Node
+from ..graph.walk import walk
 from .algebra import Algebra
 from .between import Chain
 from .reading import Reader
@@ -52,6 +53,7 @@ class Formulas:
         values: Mapping[Node, str], masks: Masks = NO_MASKS, others: Iterable[str] = (),
     ):  # fmt: skip
         self.result = result
+        self.inside = {*walk([result], lambda node: node.inputs)}
         self.wanted = wanted
         self.ends = ends
         self.values = values
@@ -103,8 +105,13 @@ class Formulas:
         for node in kept:
             read = Reader(algebra, {**ends, **{n: values[n] for n in kept if n is not node}}, masks)
             name = algebra.atom("name", values[node], (), node.shape)
-            meaning = algebra.meanings[name] = read.read(node)
-            name_of(meaning, values[node])
+            try:
+                meaning = algebra.meanings[name] = read.read(node)
+            except NoFormula:
+                if node in self.inside:
+                    raise
+            else:
+                name_of(meaning, values[node])
         reader = Reader(algebra, {**ends, **{n: values[n] for n in kept}}, masks)
         found = reader.read(self.result)
         for node in wrt:

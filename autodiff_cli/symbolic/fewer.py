@@ -4,6 +4,7 @@ factors that are left, and None where it does not apply."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import copysign
 from typing import TYPE_CHECKING
 
 from ..graph.registry import overloads
@@ -33,8 +34,7 @@ def without_deltas(algebra: Algebra, factors: list[Factor]) -> Fewer:
         rest = factors[:position] + factors[position + 1 :]
         first, second = at
         if first == second:
-            met = not is_summed(first) or any(first in other.at for other in rest)
-            return 1.0 if met else float(algebra.atoms[atom].shape[0]), rest
+            return algebra.repeats(factors, rest), rest
         if isinstance(first, At) and isinstance(second, At):
             return 0.0, []
         for gone, stays in ((first, second), (second, first)):
@@ -54,7 +54,7 @@ def without_idle_gates(algebra: Algebra, factors: list[Factor]) -> Fewer:
         for other in factors:
             beside = algebra.atoms[other.atom]
             same = beside.function.endswith("relu") and beside.parts[0] == atom.parts[0]
-            if same and other.at == gate.at and other.power > 0:
+            if same and other.at == gate.at and not other.divides:
                 return 1.0, [f for f in factors if f is not gate]
     return None
 
@@ -84,7 +84,7 @@ def together(algebra: Algebra, factors: list[Factor]) -> Fewer:
     for one in factors:
         atom = algebra.atoms[one.atom]
         below, name = TOGETHER.get(atom.function, ("", ""))
-        if not name or one.power <= 0:
+        if not name or one.divides:
             continue
         inner = algebra.factor(atom.parts[0], one.at) if name == "abs" else None
         parts = (algebra.scaled(atom.parts[0], -1.0),) if name == "sigmoid" else atom.parts
@@ -94,11 +94,11 @@ def together(algebra: Algebra, factors: list[Factor]) -> Fewer:
                 fits = one.power == other.power == 1 and inner == (1.0, [other])
             else:
                 fits = other.at == one.at and (beside.function, beside.parts) == (below, parts)
-                fits = fits and (other.power < 0 if name != below else other.power >= one.power)
+                fits = fits and (other.divides if name != below else other.power >= one.power)
             if fits:
                 (op, *_) = overloads(name)
                 found = algebra.atom("function", (op, (OPERAND,)), atom.parts, atom.shape)
-                rest = other.power - (power if other.power > 0 else -power)
+                rest = other.power - copysign(power, other.power)
                 left = [one._replace(power=one.power - power), other._replace(power=rest)]
                 kept = [f for f in factors if f is not one and f is not other]
                 return 1.0, [*kept, Factor(found, one.at, power), *(f for f in left if f.power)]

@@ -44,7 +44,6 @@ from .writing.expression import (
 
 MOST_NODES = 400
 LONE = ("logsumexp", "kthvalue")  # what is of one axis even where there is no other
-EXTREMES = ("amax", "amin")
 HOLDS = {x: getattr(operator, x) for x in ("gt", "ge", "lt", "le", "eq", "ne")}  # of numbers
 
 
@@ -291,7 +290,7 @@ class Reader:
 
     def order(self, node: Node, inner: Node, dim: int, descending: bool, *_: Any) -> Sum:
         """The places of the elements when they are sorted."""
-        last = dim in (-1, inner.ndim - 1)
+        last = dim == inner.ndim - 1
         marks: tuple[tuple[str, str], ...] = () if last else (("dim", str(dim)),)
         marks += (("descending", "True"),) if descending else ()
         return self.places("argsort", (), marks, inner)
@@ -323,10 +322,9 @@ class Reader:
 
     def select(self, node: Node, inner: Node, dim: int, index: int) -> Sum:
         dim %= inner.ndim
-        place = At(index % inner.shape[dim])
+        at = (*range(dim), At(index % inner.shape[dim]), *range(dim, node.ndim))
         order: tuple[Label, ...] = tuple(
-            None if size == 1 else place if axis == dim else axis - (axis > dim)
-            for axis, size in enumerate(inner.shape)
+            None if size == 1 else x for x, size in zip(at, inner.shape, strict=True)
         )
         return self.algebra.moved(self.of(inner), order, node.shape)
 
@@ -481,7 +479,7 @@ class Reader:
         if all(inner.shape[axis] == 1 for axis in axes):
             return self.algebra.reduced(self.of(inner), axes, keepdim)
         several = 1 < len(axes) < inner.ndim
-        if (several and kind not in EXTREMES) or (len(axes) != 1 and kind == "logsumexp"):
+        if len(axes) != 1 and kind == "logsumexp":
             raise NoFormula(node)
         left = {axis: size for axis, size in enumerate(inner.shape) if axis not in axes}
         axis = axes[0] if inner.ndim > 1 == len(axes) or kind in LONE else None

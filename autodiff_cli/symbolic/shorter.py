@@ -21,6 +21,7 @@ from .terms import (
     function,
     is_summed,
     number_of,
+    raised,
     renamed,
 )
 
@@ -89,7 +90,7 @@ def _merged(algebra: Algebra, left: Product, a: float, right: Product, b: float)
                 yield from _brackets(algebra, terms, {label})
     for i, one in enumerate(left):
         for j, other in enumerate(right):
-            if one.atom != other.atom or (one.power > 0) != (other.power > 0):
+            if one.atom != other.atom or one.divides != other.divides:
                 continue
             power = min(one.power, other.power, key=abs)
             turned = other.at[::-1]
@@ -156,7 +157,7 @@ def _between(
         value, factors = algebra.factor(inner, gate.at)
         rest = [factor for factor in outside if factor not in ends]
         mine = sorted([gate, *factors, *rest], key=factor_key)
-        if isclose(a / value * bound, b) and mine == sorted(inside, key=factor_key):
+        if isclose(a / value * bound, b) and mine == [*inside]:
             bounds = [algebra.number(x, inner.shape) for x in (-bound, bound)]
             whole = algebra.alone(function(algebra, "clamp", inner, *bounds))
             if whole is not None and len(rest) == len(outside) - 2:
@@ -234,11 +235,11 @@ def _within(algebra: Algebra, product: Product, names: Products) -> Iterator[Mad
         if algebra.atoms[atom].kind == "group" and power in (1, -1):
             (inner,) = algebra.atoms[atom].parts
             rest = [*factors[:position], *factors[position + 1 :]]
-            beside = {f.atom: f.power * power > 0 for f in rest}
+            beside = {f.atom: f.divides == factors[position].divides for f in rest}
             for i in range(len(inner.terms)):
                 for value, made in _over(algebra, inner, i, beside):
-                    found = [f._replace(power=f.power * power) for f in made]
-                    yield number * value**power, rest + algebra.placed(tuple(found), at)
+                    found = tuple(raised(made, power))
+                    yield number * value**power, rest + algebra.placed(found, at)
 
 
 def _spread(algebra: Algebra, product: Product) -> tuple[float, Product]:
@@ -270,7 +271,7 @@ def _over(
     if len(sum_.terms) < 2:
         return
     for position, below in enumerate(product):
-        if below.power >= 0 or any(is_summed(x) for x in below.at):
+        if not below.divides or any(is_summed(x) for x in below.at):
             continue
         atom = algebra.atoms[below.atom]
         if atom.kind == "group" and below.power == -1:
@@ -293,8 +294,8 @@ def _with_names(algebra: Algebra, product: Product, names: Products) -> Iterator
     for spread, factors in dict.fromkeys([(1.0, product), _spread(algebra, product)]):
         for parts, number, name in names:
             for power in (1.0, -1.0):
-                raised = tuple(f._replace(power=f.power * power) for f in parts)
-                for left_over, places in _without(factors, raised, {None: None}):
+                gone = tuple(raised(parts, power))
+                for left_over, places in _without(factors, gone, {None: None}):
                     inside = [y for x, y in places.items() if is_summed(x)]
                     met = {y for factor in left_over for y in factor.at}
                     moved = any(isinstance(x, At) and x != y for x, y in places.items())
@@ -315,12 +316,13 @@ def _without(
         yield product, places
         return
     for i, factor in enumerate(product):
-        power = factor.power - parts[0].power
-        if factor.atom != parts[0].atom or (power and (power > 0) != (factor.power > 0)):
+        rest = factor._replace(power=factor.power - parts[0].power)
+        turned = rest.power and rest.divides != factor.divides
+        if factor.atom != parts[0].atom or turned:
             continue
         new = dict(places)
         if all(new.setdefault(x, y) == y for x, y in zip(parts[0].at, factor.at, strict=True)):
-            left = (factor._replace(power=power),) if power else ()
+            left = (rest,) if rest.power else ()
             yield from _without((*product[:i], *left, *product[i + 1 :]), parts[1:], new)
 
 

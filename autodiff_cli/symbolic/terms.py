@@ -43,6 +43,11 @@ class Factor(NamedTuple):
     at: tuple[Label, ...]
     power: float = 1.0
 
+    @property
+    def divides(self) -> bool:
+        """Whether it is what is divided by."""
+        return self.power < 0
+
 
 Product = tuple[Factor, ...]
 
@@ -109,6 +114,11 @@ def renamed(factors: Iterable[Factor], names: dict[Any, Label]) -> list[Factor]:
         Factor(atom, tuple(names.get(x, x) if x is not None else None for x in at), power)
         for atom, at, power in factors
     ]
+
+
+def raised(factors: Iterable[Factor], power: float) -> list[Factor]:
+    """Factors to a power."""
+    return [factor._replace(power=factor.power * power) for factor in factors]
 
 
 def powers(factors: Iterable[Factor]) -> list[Factor]:

@@ -200,7 +200,7 @@ class NumpySource(GraphSource):
         plain = isinstance(tree, ast.Constant | ast.UnaryOp)
         if not plain and ast.unparse(tree) not in ("np.inf", "np.nan"):
             return tree
-        return ast.Call(expression(f"np.{node.dtype.name}"), [tree], [])
+        return ast.Call(literal(node.dtype, self._tree_of), [tree], [])
 
     def _floating(self, node: Any) -> Any:
         """As `_tree_of`, a number as a float where it is one: nothing beside it makes it one."""

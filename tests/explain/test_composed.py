@@ -67,6 +67,10 @@ DERIVED = [
 ]
 # Losses with a case each: pools and windows at their ends, powers of powers, elements by number.
 POSITIVE = "x = [0.5, 1.2, 0.7]\ny = [1.5, 0.4, 2]\np = 1.3\nR = [[1.6, -0.2, 2.1]]\n"
+POSITIVE += "W = tensor([[[2.]]])\nZ = tensor([[[0.5, 1, 2]]], requires_grad=True)\n"
+POSITIVE += (
+    "V = tensor([1., 2], requires_grad=True)\nv = V**2\nV = tensor([3., 4.], requires_grad=True)\n"
+)
 LOSSES = """
 sum(X*((X-X)-2)**3) sum(sin(solve(X[:,:3],Y.permute(1,0,2)))) sum(sin(X.repeat(3,1,2)))
 sum(X[0][k<1]**2)*sum(X[0][k<1]**3) sum(sin(avg_pool1d(X,3,2,1,ceil_mode=True)))
@@ -90,7 +94,9 @@ avg_pool2d(X[None],(1,2),divisor_override=3).sum()*p sum(cat([x,y])[2:4]**2) sum
 sum(sin(avg_pool1d(Y,2,1,1))) sum(exp(X[0][k<1])*X[0]) sum(sin(X.repeat(1,1,2)))
 sum(where(abs(x)<1,x,1)*y) sum(sin(X.gather(-1,tensor([[0],[1],[1]]))))
 cross_entropy(X,tensor([2,0,1]),ignore_index=0)
-sum(avg_pool1d(X,2,2,1,True,False)**2) sum(avg_pool1d(X[:1,None]*X[0,0],4,1)*X[0,0]*ones(1,1,1))
+sum(adaptive_avg_pool1d(Z,1)*W) sum(softmax(X.T,1).T*X)
+sum(avg_pool1d(X[:1,None]*X[0,0],4,1)*X[0,0]*ones(1,1,1)) sum(logsumexp(X,(0,1)))
+sum((x**2)**(p-1)*x) sum(v**2*V**2) sum(logsumexp(Y,(0,1))*p)
 sum(avg_pool1d(X[:,:1],2,1,1,False,False)**2) sum(X[None]*Y[:,0,:1].T[:,:,None])
 """
 MATRIX = "[[0.5, -1.2, 0.3], [1, 0.4, -0.7], [0.2, 1, 1.3]]"

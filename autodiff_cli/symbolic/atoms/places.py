@@ -152,8 +152,7 @@ def rows(reader: Reader, node: Node, inner: Node, places: Any) -> Sum:
     numbers = places[row:]
     if len(numbers) == 1 and numbers[0].ndim > 1 and 1 not in numbers[0].shape:
         return _rows_of(reader, node, inner, numbers[0], row)
-    single = len(node.shape) <= row or node.shape[row] == 1
-    if single or any(i is None or i.ndim != 1 for i in numbers):
+    if any(i is None or i.ndim != 1 for i in numbers) or node.shape[row] == 1:
         raise NoFormula(node)
     labels: list[Label] = [
         None if s == 1 else i if i < row else i + 1 - len(numbers)
@@ -175,9 +174,9 @@ def _rows_of(reader: Reader, node: Node, inner: Node, numbers: Node, row: int) -
     """`W[k]` for numbers with several axes."""
     label: Label = reader.algebra.fresh()
     axes = range(row, row + numbers.ndim)
+    order = (*range(row), label, *range(axes.stop, node.ndim))
     labels: tuple[Label, ...] = tuple(
-        label if i == row else None if s == 1 else i if i < row else i + len(axes) - 1
-        for i, s in enumerate(inner.shape)
+        None if s == 1 and x != label else x for x, s in zip(order, inner.shape, strict=True)
     )
     hot = _one_hot(reader, reader.of(numbers), inner.shape[row])
     return reader.algebra.einsum([(hot, (*axes, label)), (reader.of(inner), labels)], node.shape)
@@ -216,7 +215,7 @@ def gathered(reader: Reader, node: Node, inner: Node, dim: int, places: Node, *_
         return reader.along(node, rank[0], dim, True, kind="kthvalue", also=rank[1:])
     if inner.ndim == places.ndim == 1:
         return rows(reader, node, inner, (places,))
-    if inner.ndim != 2 or dim % 2 != 1 or places.shape != (inner.shape[0], 1):
+    if inner.ndim != 2 or dim != 1 or places.shape != (inner.shape[0], 1):
         raise NoFormula(node)
     numbers = reader.algebra.moved(reader.of(places), (0, None), (inner.shape[0],))
     hot = _one_hot(reader, numbers, inner.shape[1])

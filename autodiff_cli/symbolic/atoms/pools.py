@@ -67,7 +67,7 @@ def means(
     data = Pool(f"avg_pool{dims}d", _arguments(*window[:2], kernel), (), window,
                 outside + inside + kernel)  # fmt: skip
     shares = algebra.of_atom(algebra.atom("pool", data, (), outside + inside))
-    from_: list[Label] = [algebra.fresh() if n > 1 else None for n in inside]
+    from_: list[Label] = [algebra.fresh() if n != 1 else None for n in inside]
     to = _labels(range(len(lead), len(lead) + dims), outside)
     ahead = _labels(range(len(lead)), lead)
     shape = lead + outside
@@ -182,7 +182,7 @@ def pooled(
             lead = ahead if atom.parts else _ahead(layout, old)
             shape = (*(sizes.get(x, 1) for x in lead), *size_of)
             whole = _whole(form, layout, lead + old, shape)
-            if whole is None or (len(lead) > 2 and not atom.parts):
+            if whole is None or len(lead) > 2:
                 continue
             if not back:
                 made = Form(Call(data.name, (whole.shown, *data.arguments)))
@@ -198,7 +198,7 @@ def pooled(
 def _ahead(layout: Layout, places: Layout) -> Layout:
     """The axes in front of those that are pooled, one or two."""
     dims = len(places)
-    if layout[-dims:] == places and 0 < len(layout) - dims <= 2:
+    if layout[-dims:] == places and len(layout) > dims:
         return layout[:-dims]
     return tuple(x for x in layout if is_label(x) and x not in places) or (None,)
 
@@ -250,12 +250,10 @@ def _put_back(printer: AtomPrinter, data: Pool, shown: Any, inner: Sum, dims: in
         stride, padding, *_ = data.window
         usual = tuple((out - 1) * s + k - 2 * p for out, s, k, p in
                       zip(outside, stride, kernel, padding, strict=True))  # fmt: skip
-        near = (abs(n - u) < s for n, u, s in zip(inside, usual, stride, strict=True))
-        if all(near):
-            keywords = (("output_size", static_text(inside)),) if usual != inside else ()
-            name = f"max_unpool{dims}d"
-            whole = Call(name, (shown, places, *_arguments(stride, padding, kernel)), keywords)
-            return Form(whole, source.marks)
+        keywords = (("output_size", static_text(inside)),) if usual != inside else ()
+        name = f"max_unpool{dims}d"
+        whole = Call(name, (shown, places, *_arguments(stride, padding, kernel)), keywords)
+        return Form(whole, source.marks)
     lead = inner.shape[: len(inner.shape) - dims]
     zeros = filled("zeros", (*lead, prod(inside)))
     axis = Number(len(lead))

@@ -45,7 +45,7 @@ class AtomPrinter:
     def powered(self, factor: Factor) -> tuple[Form, bool]:
         """A factor without its labels, and whether it is divided by."""
         power = abs(factor.power)
-        below = factor.power < 0
+        below = factor.divides
         root = self._norm(factor) if power in (0.5, 1, 1.5) else None
         if root is not None:
             doubled = power * 2

@@ -313,7 +313,7 @@ def call_of(node: Node, shown: Callable[[Node], Expression]) -> Call:
         elif _operands(value):
             parts = (shown(v) if isinstance(v, Node) else Name(str(v)) for v in value)
             arguments.append(Listed(tuple(parts)))
-        elif at < last:  # what stands before an operand is no keyword
+        elif at in range(last):  # what stands before an operand is no keyword
             arguments.append(Name(static_text(value)))
         elif value != param.default and not (param.name == "dim" and value == ()):
             one = param.name == "dim" and isinstance(value, tuple) and len(value) == 1
@@ -529,10 +529,8 @@ def reduced_axes(
     arguments: tuple[Any, ...], keywords: tuple[tuple[str, str], ...]
 ) -> tuple[int, ...]:
     """The axes that a call makes one element of; none where they are all."""
-    said = [text(dims) for dims in arguments[1:2]] + [
-        dims for key, dims in keywords if key == "dim"
-    ]
-    return tuple(int(axis) for dims in said[:1] for axis in re.findall(r"-?\d+", dims))
+    said = [*map(text, arguments[1:]), *(dims for key, dims in keywords if key == "dim")]
+    return tuple(int(axis) for dims in said for axis in re.findall(r"-?\d+", dims))
 
 
 def _widest(parts: Any) -> int | None:

@@ -6,6 +6,7 @@ result needs `amsmath` and nothing else, and a font that has the letters of the 
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Iterable
@@ -139,8 +140,8 @@ def number(value: Any, precision: int = PRECISION) -> str:
     """A number; large and small ones with a power of ten."""
     if isinstance(value, float) and value != value:
         return r"\mathrm{nan}"
-    if isinstance(value, float) and value in (float("inf"), float("-inf")):
-        return r"\infty" if value > 0 else r"-\infty"
+    if isinstance(value, float) and math.isinf(value):
+        return str(value).replace("inf", r"\infty")
     shown = f"{value:.{precision}g}" if isinstance(value, float) else str(value)
     if isinstance(value, bool):
         return rf"\mathrm{{{shown}}}"
@@ -282,9 +283,8 @@ def _product(left: Any, right: Any) -> tuple[str, int]:
         first, second = latex(left, _PRODUCT), latex(right, _PRODUCT + 1)
         own = _PRODUCT
         if isinstance(left, Number):
-            second, inner = _shown(right)
-            own = _PRODUCT if inner > _PRODUCT or inner < _ELEMENTS else int(inner)
-            second = _bracketed(second) if inner < _ELEMENTS else second
+            second = latex(right, _ELEMENTS)
+            own = _ELEMENTS if _shown(right)[1] == _ELEMENTS else _PRODUCT
         elif isinstance(left, Infix) and left.key == "matmul":
             first = _bracketed(first)
         digits = isinstance(right, Number) or second[:1].isdigit()

@@ -452,7 +452,7 @@ class Printer(AtomPrinter):
         left = tuple(x for x in layout if x not in closing)
         if not any(is_label(x) for x in left) and len(left) + len(axes) == len(layout):
             holds = form.shown
-            if isinstance(holds, Call) and holds.function == "sum" and not holds.keywords:
+            if isinstance(holds, Call) and holds.function == "sum":
                 whole = form._replace(shown=Call("sum", holds.arguments[:1]))
                 count *= self.counts[holds]
             else:

@@ -119,7 +119,7 @@ def pooled_along(node: Node) -> tuple[Node, Pooling] | None:
 
 def moving(stride: Shape, padding: Shape, kernel: Shape) -> tuple[Any, ...]:
     """The size of a window and how it moves, without what is so by default."""
-    given = (kernel, stride, padding)[: 3 if any(padding) else 2 if stride != kernel else 1]
+    given = (kernel, stride, padding)[: None if any(padding) else 2 if stride != kernel else 1]
     return tuple(map(one, given))
 
 
