@@ -124,7 +124,7 @@ def click_option(option: Option) -> click.Option:
         metavar=option.metavar,
         type=Converted(option),
         multiple=option.repeat,
-        default=None if option.repeat else option.default,
+        default=option.default,
         help=option.help,
         callback=_together if option.joined else None,
     )

@@ -42,5 +42,4 @@ def entered(
         try:
             yield
         finally:
-            STATE.span = None
             state.update(vars(STATE))
