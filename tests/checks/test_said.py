@@ -135,6 +135,9 @@ ASKED = {
     "Hessians on a kink": (
         "# check: hessian\nx = [0, 1]\nloss = sum((relu(x) - relu(-x))**2)", "..k"
     ),
+    "an element that is assigned": (
+        "x = [1, 2]\nz = const([3, 4])\nz[0] = 5  #=> [5, 4]\nloss = sum(x * z)", "..."
+    ),
     "kinks of two leaves": ("a = [0, 1]\nb = [0, 2]\nloss = sum(abs(a)) + sum(relu(b))", ".kk"),
     "two rules that are wrong": (
         TORCH + FUNCTION.format("A", "x * 3", "g * 5") + FUNCTION.format("B", "x * 2", "g")

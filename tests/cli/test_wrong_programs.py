@@ -432,9 +432,17 @@ def test_pictures_are_left_out() -> None:
     """Programs that draw run; it is said once, and a drawing is no number."""
     text = "import matplotlib.pyplot as plt\nimport seaborn as sns\nimport torch\n"
     report = run(Source(text + "plt.plot([1])\nsns.despine()\nx = torch.ones(2)\n", "a.py"))
-    assert [warning.code for warning in report.warnings] == ["W209"] and report.error is None
+    (warning,) = report.warnings
+    assert warning.code == "W209" and warning.span is not None and report.error is None
+    assert warning.span.text == "matplotlib.pyplot as plt"
     for wrong in ("plt.gca() < 1", "torch.tensor(plt.xlim())", "a, b = plt.x()"):
         assert run(Source(f"{text}x = torch.ones(2)\n{wrong}\n", "a.py")).error is not None
+
+
+def test_the_power_is_advised_in_the_form_of_the_statement() -> None:
+    for statement, help in (("y = x ^ 2", "`x**2`"), ("x ^= 2", "`x **= 2`")):
+        error = run(Source(f"x = 2.5\n{statement}\n")).error
+        assert error is not None and error.code == "E105" and help in error.helps[0]
 
 
 # Programs that run and do not do what they say: what is warned of, where, and what mends it.
