@@ -159,10 +159,11 @@ def _lines(code: str, spans: list[Span], text: str) -> Iterator[Edit]:
     for at, line in ((m.start(1), m[1]) for m in re.finditer(r"^[ \t]*(.+)$", text, re.M)):
         marked = any(at <= s.start <= at + len(line) for s in spans)
         first = re.match(r"\w+", line)
+        assigns = _STATEMENT.match(code) and _STATEMENT.match(line)
         if code.startswith("with ") and marked:
             body = f" {line}" if code.endswith(":") and not line.startswith("with ") else ""
             yield Edit(at, at + len(line), code + body)
-        elif first and re.match(rf"{first[0]}\b", code) and (marked or _STATEMENT.match(code)):
+        elif first and re.match(rf"{first[0]}\b", code) and (marked or assigns):
             yield Edit(at, at + len(line), code)
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autodiff_cli.cli.fixing import Edit, _further, _same, applied, written_back
-from autodiff_cli.errors import AutodiffError, Diagnostic
+from autodiff_cli.cli.fixing import Edit, _further, _same, applied, edits_of, written_back
+from autodiff_cli.errors import AutodiffError, Diagnostic, fail
 from autodiff_cli.session import Report
 from autodiff_cli.source import Source, Span
 
@@ -207,3 +207,9 @@ def test_which_changes_get_further(request: pytest.FixtureRequest):
         warned = Report("a", warnings=[Diagnostic("W101", "m")])
         assert _further(warned, good, text, edit) and not _further(good, warned, text, edit)
     compare(request, found)
+
+
+def test_a_statement_is_advised_for_lines_that_are_statements() -> None:
+    source = Source("x.sum()\nx = 1\ny\n", "p.expr")
+    error = fail("E201", "", Span(source, 14, 15), help="write `x = 2`").diagnostic
+    assert next(iter(edits_of(error, source))) == (8, 13, "x = 2")

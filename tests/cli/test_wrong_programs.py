@@ -447,7 +447,6 @@ def test_the_power_is_advised_in_the_form_of_the_statement() -> None:
 
 # Programs that run and do not do what they say: what is warned of, where, and what mends it.
 SLIPS = {
-    "x = [1, 2]\nn = len(x)\nn ^= 2\nloss = sum(x) * n\n": ("W105", "n ^= 2", "n **= 2"),
     "y = [1, 2, 4]\nt = const([[1], [2], [3]])\nloss = mean((y - t)**2)\n": (
         "W302", "y - t", "y - t.squeeze(1)",
     ),
@@ -462,6 +461,7 @@ SLIPS = {
         "W208", "loss.backward", "loss.backward()",
     ),
     "k = 1^2\nx = 3\nloss = k * x\n": ("W105", "1^2", "1**2"),
+    "x = [1, 2]\nn = len(x)\nn ^= 2\nloss = sum(x) * n\n": ("W105", "n ^= 2", "n **= 2"),
 }  # fmt: skip
 
 
