@@ -240,10 +240,7 @@ class Run:
 
         before = self.before
         changes = changes.reached(before)
-        if any(
-            id(values) in before.values and before.values[id(values)][1]
-            for values in changes.grown.values()
-        ):
+        if changes.grown:
             before = Snapshot(named_values(scope, loop.read), changes.grown)
         self.kept = record(scope, before, changes, loop.assigned, loop.read, item, run)
         if self.kept is not None:
