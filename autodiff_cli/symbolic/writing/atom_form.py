@@ -151,7 +151,7 @@ class AtomPrinter:
         inputs = (node.args[0] if node.op.key == "output" else node).inputs
         names = {part: f"{i} " for i, part in enumerate(inputs)}
         forms = {
-            names[part]: self.form(sum_) for part, sum_ in zip(inputs, atom.parts, strict=True)
+            names[part]: self.whole(sum_) for part, sum_ in zip(inputs, atom.parts, strict=True)
         }
         found: Expression = mapped(
             expression_of(node, names, opened=True),
