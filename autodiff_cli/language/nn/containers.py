@@ -163,10 +163,11 @@ class Items(Contents):
 class Entries(Contents):
     """The dict methods of a container that names its items."""
 
-    def get(self, owner: Module, key: Any) -> Any:
+    def get(self, owner: Module, key: Any, deletes: bool = False) -> Any:
         table = self.table(owner)
         if key not in table:
-            raise fault("E210 owner-no-key", represent(key)[:60], ", ".join(table), owner=owner)
+            shown, known = represent(key)[:60], ", ".join(table)
+            raise fault("E210 owner-no-key", shown, known, owner=owner, deletes=deletes)
         return table[key]
 
     def set(self, owner: Module, key: Any, value: Any) -> None:
@@ -188,7 +189,7 @@ class Entries(Contents):
         return value
 
     def delete(self, owner: Module, key: Any) -> None:
-        self.get(owner, key)
+        self.get(owner, key, deletes=True)
         del self.table(owner)[key]
 
     def methods(self) -> dict[str, Callable[..., Any]]:
