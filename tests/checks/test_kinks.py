@@ -91,7 +91,7 @@ def test_no_op_is_wrong_at_a_kink_and_every_kink_is_declared(case: Case, place: 
     for check, leaf in checked(case, place):
         nodes = check.replay.order
         declared = check.kinks_behind(leaf)
-        check.kinks_behind = lambda leaf: nodes[-1:]  # type: ignore[method-assign]  # both sides
+        check.kinks_behind = lambda leaf, at=nodes[-1:]: at  # type: ignore[method-assign,misc]  # both sides
         found = check.check(leaf)
         conventions = any("convention" in node.op.properties for node in nodes)
         assert found.kind != "wrong" or conventions, found.rows
