@@ -321,7 +321,6 @@ class Reader:
         return self.along(node, inner, dim, keepdim, kind="kthvalue", also=(k,))
 
     def select(self, node: Node, inner: Node, dim: int, index: int) -> Sum:
-        dim %= inner.ndim
         at = (*range(dim), At(index % inner.shape[dim]), *range(dim, node.ndim))
         order: tuple[Label, ...] = tuple(
             None if size == 1 else x for x, size in zip(at, inner.shape, strict=True)
