@@ -108,10 +108,9 @@ def _readings(order: list[Node], targets: list[Node]) -> dict[Node, int]:
 
 def run(order: list[Node], targets: list[Node], last: bool) -> None:
     """Run nodes in order; each value goes when it was read for the last time and nobody else will
-    ask for it. `held` counts views too: only where that is too much it is looked whose memory it
-    is."""
-    held = 0
-    limit = STATE.max_bytes
+    ask for it. Arrays that went take `room` until it is looked which there are."""
+    held, room = 0, STATE.max_bytes
+    owners: dict[int, int] = {}
     uses = _readings(order, targets)
     unread = _unread(order, targets, last)
     make = compute if STATE.observer is None else STATE.observer.compute
@@ -119,7 +118,9 @@ def run(order: list[Node], targets: list[Node], last: bool) -> None:
         for node in order:
             if node.shape and node.op.kind is not MOVEMENT:
                 size = prod(node.shape) * node.dtype.itemsize
-                if held + size > limit < size + _in_memory(order):
+                if size > room:
+                    owners, room = _in_memory(order)
+                if size > room:
                     raise too_large(node.span)
             try:
                 value = make(node)
@@ -130,7 +131,14 @@ def run(order: list[Node], targets: list[Node], last: bool) -> None:
             node.value = value
             if node.shape:
                 held += value.nbytes
-                if held > limit < _in_memory(order):
+                owner = _owner(value)
+                more = owner.nbytes - owners.get(id(owner), 0)
+                if more > 0:
+                    owners[id(owner)] = owner.nbytes
+                    room -= more
+                if room < 0:
+                    owners, room = _in_memory(order)
+                if room < 0:
                     raise too_large(node.span)
             for needed in node.inputs if node.body is None else dependencies(node):
                 left = uses[needed] - 1
@@ -145,11 +153,18 @@ def run(order: list[Node], targets: list[Node], last: bool) -> None:
     STATE.made += held
 
 
-def _in_memory(nodes: list[Node]) -> int:
-    """Bytes of the arrays whose values, or views of them, nodes have."""
-    arrays = [node.value for node in nodes if type(node.value) is np.ndarray]
-    owners = [array if array.base is None else array.base for array in arrays]
-    return sum({id(owner): owner.nbytes for owner in owners}.values())
+def _in_memory(nodes: list[Node]) -> tuple[dict[int, int], int]:
+    """The bytes of each array whose values, or views of them, nodes have, and what is left."""
+    owners = [_owner(node.value) for node in nodes if type(node.value) is np.ndarray]
+    found = {id(owner): owner.nbytes for owner in owners}
+    return found, STATE.max_bytes - sum(found.values())
+
+
+def _owner(value: Any) -> Any:
+    """The array whose memory a view shows."""
+    while hasattr(getattr(value, "base", None), "base"):
+        value = value.base
+    return value
 
 
 def run_few(order: list[Node]) -> None:
