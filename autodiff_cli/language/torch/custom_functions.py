@@ -327,12 +327,14 @@ def apply(cls: UserClass, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     with duals.untold():
         shown = shown_results(call, tensors, nodes, list(given.values()))
     replaced = {id(raw): own for raw, own in zip(tensors, shown, strict=True)}
-    made = iter(shown)
-    outputs = [
-        r if not isinstance(r, Tensor) else own if id(r) in given else replaced[id(r)]
-        for r in results
-        for own in [next(made) if isinstance(r, Tensor) else r]
-    ]
+    # A result that was given is another tensor each time, one that was made always the same.
+    made = iter(
+        [
+            own if id(raw) in given else replaced[id(raw)]
+            for raw, own in zip(tensors, shown, strict=True)
+        ]
+    )
+    outputs = [next(made) if isinstance(r, Tensor) else r for r in results]
     if any(tangent is not None for tangent in tangents):
         _move(call, tangents, [args[i] for i in places], tensors, nodes)
     node = nodes[0].args[0] if nodes[0].op is OUTPUT else nodes[0]

@@ -147,8 +147,7 @@ def _saved(node: Node, owner: Node | None) -> list[Node]:
         for arg in node.args
         if type(arg) is Node and arg in reads and not arg.weak
     ]
-    picks = owner is not None and owner.op.fields and "input" not in str(owner.op.saves)
-    if picks and node.op.key == "gather":  # places alone
+    if owner is not None and owner.op.saves == "result 1":  # where elements were picked, alone
         named = [pair for pair in named if pair[1].dtype.kind != "f"]
     names = {name for name, _ in named}
     matrices = all(arg.ndim > 1 for _, arg in named)

@@ -90,6 +90,7 @@ def argsort(input: Tensor, dim: Dim = -1, descending: bool = False, stable: bool
         "SortBackward0" if stable is None else "SortBackward1"
     ),
     properties=frozenset({"selects"}),
+    saves="result 1",
     strides_rule=like_input,
     phrase="each gradient goes back to where its element came from",
 )
@@ -104,6 +105,7 @@ def sort(input: Tensor, dim: Dim = -1, descending: bool = False, stable: bool | 
     samples=[S(t(2, 3), 2), S(t(2, 4), 2, 0, False), S(t(), 1)],
     errors=[Bad("E308", t(3), 4, words="4")],
     properties=frozenset({"selects"}),
+    saves="result 1",
     phrase="the elements that were chosen get the upstream gradient",
 )
 def topk(input: Tensor, k: int, dim: Dim = -1, largest: bool = True, sorted: bool = True):
