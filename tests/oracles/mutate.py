@@ -499,7 +499,6 @@ class Runner:
     """A pytest plugin that tries each mutant on the collected suite."""
 
     def __init__(self, mutants: list[dict[str, Any]], switch: Any, built: Built, found: Reach):
-        self.values = OPTIONS.values
         self.mutants = mutants
         self.switch = switch
         self.built = built
@@ -522,8 +521,8 @@ class Runner:
             if mine:
                 # What a module makes when a test first needs it shows in those that come later.
                 mine = list(dict.fromkeys(mine + self.reach.of_module(mutant)))
-                if self.values is not None:
-                    mine = list(dict.fromkeys(self.values.sees(mutant) + mine))
+                if OPTIONS.values is not None:
+                    mine = list(dict.fromkeys(OPTIONS.values.sees(mutant) + mine))
                 given = [items[name] for name in mine if name in items]
                 jobs.append((mutant, self._tried(mutant["number"], given)))
             else:

@@ -326,14 +326,10 @@ def apply(cls: UserClass, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     given = {id(args[i]): args[i] for i in places}
     with duals.untold():
         shown = shown_results(call, tensors, nodes, list(given.values()))
-    replaced = {id(raw): own for raw, own in zip(tensors, shown, strict=True)}
+    pairs = [*zip(tensors, shown, strict=True)]
+    replaced = {id(raw): own for raw, own in pairs}
     # A result that was given is another tensor each time, one that was made always the same.
-    made = iter(
-        [
-            own if id(raw) in given else replaced[id(raw)]
-            for raw, own in zip(tensors, shown, strict=True)
-        ]
-    )
+    made = iter([own if id(raw) in given else replaced[id(raw)] for raw, own in pairs])
     outputs = [next(made) if isinstance(r, Tensor) else r for r in results]
     if any(tangent is not None for tangent in tangents):
         _move(call, tangents, [args[i] for i in places], tensors, nodes)
