@@ -183,6 +183,10 @@ def placed_operator(
     return error
 
 
+# What an operator says itself of operands that it does not take; others say more.
+UNFIT = ("", "E208 symbol-cannot-combine")
+
+
 def _operand_meant(
     error: AutodiffError, tree: syntax.BinOp, part: syntax.Node, value: Any, left: Any, right: Any
 ) -> str:
@@ -202,7 +206,7 @@ def _operand_meant(
         return raised(part.span) or f"it is not called: write `{name}()` for `{name}`"
     if type(value) is str and name.isidentifier() and _NUMBER.fullmatch(value):
         return f"it is text: write `float({name})` for `{name}`"
-    if type(value) is list and STATE.python:
+    if type(value) is list and STATE.python and error.which in UNFIT:
         return f"a list is no tensor: write `torch.tensor({name})` for `{name}`"
     if isinstance(value, Results):
         return several(operand, value)
