@@ -91,7 +91,8 @@ ADVICE = {
     "import torch\nT = torch.ones(2).__class__\nT.sum()\n": "call it on a value: `x.sum()`",
     "import numpy as np\nnp.concatenate([np.ones((2, 3))], axis=2)\n": "its axes are 0, 1",
     "import torch\nm = torch.nn.Sequential()\nm.fit(1)\n": "train it in a loop",
-    "import torch\nm = torch.nn.Sequential()\nm += [torch.nn.ReLU()]\n": "`nn.Sequential(...)` around",
+    "import torch\nm = torch.nn.Sequential()\nm += [torch.nn.ReLU()]\n":
+        "`nn.Sequential(...)` around",
 }  # fmt: skip
 
 
