@@ -72,6 +72,9 @@ class Site:
         self.blocks = None if block is None else (block, block + 1)
         self.around: tuple[int, int] | None = None  # the blocks of its function
         self.before = self.after = ""
+        # What the text has there, from (line, column) to (line, column), and what replaces it.
+        self.span = ((0, 0), (0, 0))
+        self.instead = ""
 
 
 def _expressions(node: ast.expr) -> Iterator[tuple[str, Callable[[], ast.expr]]]:
@@ -155,8 +158,11 @@ class Rewriter(ast.NodeTransformer):
         if ordinal not in self.chosen:
             return None
         made = changed()
+        text = "" if made is None else ast.unparse(made)
         site.before = ast.unparse(node).split("\n")[0]
-        site.after = "" if made is None else ast.unparse(made).split("\n")[0]
+        site.after = text.split("\n")[0]
+        site.span = (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)
+        site.instead = f"({text})" if isinstance(made, ast.expr) else text or "pass"
         return self.chosen[ordinal], made
 
     @staticmethod

@@ -8,7 +8,8 @@ Which tests come by which block of the code is recorded once per state of the tr
 the system's for temporary files. All mutants of a sample are built in at once; for each, the tests
 that come by it run in a forked copy of the collected suite until one fails: one of each test
 function first, those that come by least, or by what few others of its function or file do. What is
-evaluated during imports is tried in a fork of a process that has not imported the package.
+evaluated during imports is tried in a fork of a process that has not imported the package. What
+all of these let pass is written into the text, for mypy and ruff as the suite runs them.
 
 A line a mutant says: killed (by which test), survived, or not reached by a test. The exit code is 1
 when fewer than `--min` of them are killed. `--unreached` lists the blocks that no test comes by.
@@ -25,6 +26,7 @@ import mmap
 import os
 import random
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -139,6 +141,7 @@ def drawn(n: int, seed: int, prelude: float, only: str) -> list[dict[str, Any]]:
             if mutant["file"] == name:
                 site = walk.sites[mutant["ordinal"]]
                 mutant["before"], mutant["after"] = site.before, site.after
+                mutant["span"], mutant["instead"] = site.span, site.instead
     return found
 
 
@@ -659,6 +662,45 @@ def early(mutant: dict[str, Any], built: Built, found: Reach) -> Callable[..., s
     return work
 
 
+def rewritten(text: str, mutant: dict[str, Any]) -> str:
+    """A text with the change written into it; unchanged where a comment would get lost."""
+    lines = text.encode().splitlines(keepends=True)
+    (line, column), (last, end) = mutant["span"]
+    ahead = b"".join([*lines[: line - 1], lines[line - 1][:column]])
+    behind = b"".join([lines[last - 1][end:], *lines[last:]])
+    if b"#" in text.encode()[len(ahead) : -len(behind)]:
+        return text
+    return (ahead + mutant["instead"].encode() + behind).decode()
+
+
+def written_down(mutants: list[dict[str, Any]], folder: Path) -> Iterator[dict[str, Any]]:
+    """The mutants that no test noticed, and that the checks of the text do."""
+    left = [
+        mutant
+        for mutant in mutants
+        if not mutant["verdict"].startswith("killed") and mutant["file"].endswith(".py")
+    ]
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(PACKAGE, folder / PACKAGE.name, ignore=ignored)
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    checks = (["mypy", "--no-error-summary"], ["ruff", "check", "--no-cache", "-q", "--select=F"])
+    for mutant in [None, *left]:  # the first time as it is: mypy keeps what it found
+        path = folder / PACKAGE.name / (mutant["file"] if mutant else "__init__.py")
+        text = path.read_text("utf-8")
+        path.write_text(rewritten(text, mutant) if mutant else text, "utf-8")
+        for command in checks:
+            done = subprocess.run(
+                [sys.executable, "-m", *command], cwd=folder, capture_output=True, text=True
+            )
+            if done.returncode and mutant is None:
+                raise SystemExit(done.stdout + done.stderr)
+            if done.returncode and mutant is not None:
+                mutant["verdict"] = f"killed by {command[0]}: {done.stdout.splitlines()[0]}"
+                yield mutant
+                break
+        path.write_text(text, "utf-8")
+
+
 def prepared() -> None:
     """Import what the package and the tests need, but nothing of the package."""
     import hypothesis
@@ -740,6 +782,8 @@ def main() -> int:
         status = pytest.main([*QUIET, *OPTIONS.tests], plugins=[runner])
         if status not in (0, pytest.ExitCode.NO_TESTS_COLLECTED):
             return int(status)
+        for mutant in written_down(mutants, folder / "text"):
+            say(mutant)
     for title, chosen in (
         ("all", mutants),
         ("prelude", [m for m in mutants if m["file"].endswith(".expr")]),
