@@ -21,7 +21,7 @@ import pytest
 from tests.pace import PATIENCE, TRIES
 
 UP, TAB, CTRL_C, CTRL_D, ENTER, ALT_ENTER = "\x1b[A", "\t", "\x03", "\x04", "\r", "\x1b\r"
-RIGHT = "\x1b[C"
+RIGHT, CTRL_L = "\x1b[C", "\x0c"
 
 
 class Terminal:
@@ -46,6 +46,7 @@ class Terminal:
             dimensions=(24, columns), encoding="utf-8", echo=False,
         )  # fmt: skip
         self.child.delaybeforesend = None
+        self.child.delayafterclose = 0
 
     def answer(self, data: str) -> None:
         """What a terminal sends back when it is asked where the cursor is."""
@@ -111,6 +112,13 @@ class Terminal:
         self.child.close()
         return int(self.child.exitstatus)
 
+    def end(self) -> None:
+        with suppress(OSError, pexpect.ExceptionPexpect):  # a test ended it
+            if self.child.isalive():
+                self.child.kill(signal.SIGKILL)
+                self.child.wait()
+            self.child.close()
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -122,8 +130,28 @@ def terminal(folder: Path) -> Iterator[Terminal]:
     found = Terminal(folder)
     found.sees("ad>")
     yield found
-    with suppress(OSError):
-        found.child.close(force=True)
+    found.end()
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
+    found = Terminal(tmp_path_factory.mktemp("session"))
+    yield found
+    found.end()
+
+
+@pytest.fixture
+def shared(session: Terminal) -> Terminal:
+    """A session of several tests, that begins anew on an empty screen."""
+    session.ready()
+    session.enter(":set hint on", "hint on")
+    session.enter(":reset", "the session is empty")
+    session.send(CTRL_L)
+    end = time.monotonic() + PATIENCE
+    while session.text != "ad>":
+        assert time.monotonic() < end, session.text
+        session._read()
+    return session
 
 
 def test_statements_gradients_and_leaving(terminal: Terminal) -> None:
@@ -137,28 +165,28 @@ def test_statements_gradients_and_leaving(terminal: Terminal) -> None:
     assert terminal.code() == 0
 
 
-def test_several_lines_and_alt_enter(terminal: Terminal) -> None:
-    terminal.send("C = [[1, 2],", ENTER)
-    terminal.sees("\n ..")
-    terminal.enter("[3, 4]]", "C  (2, 2)")
-    terminal.send("def f(x):", ENTER, "return x * 2", ENTER)
-    terminal.sees("\n ..", 3)
-    terminal.send(ENTER)
-    terminal.sees("f  function(x)")
-    terminal.ready()
-    terminal.send("x = 1", ALT_ENTER)
-    terminal.sees("\n ..", 4)
-    terminal.enter("y = f(x) + 7", "y  9")
+def test_several_lines_and_alt_enter(shared: Terminal) -> None:
+    shared.send("C = [[1, 2],", ENTER)
+    shared.sees("\n ..")
+    shared.enter("[3, 4]]", "C  (2, 2)")
+    shared.send("def f(x):", ENTER, "return x * 2", ENTER)
+    shared.sees("\n ..", 3)
+    shared.send(ENTER)
+    shared.sees("f  function(x)")
+    shared.ready()
+    shared.send("x = 1", ALT_ENTER)
+    shared.sees("\n ..", 4)
+    shared.enter("y = f(x) + 7", "y  9")
 
 
-def test_paste_is_one_entry(terminal: Terminal) -> None:
+def test_paste_is_one_entry(shared: Terminal) -> None:
     text = "ad> A = [1.0, 2.0]\nA  (2,)\nad> def f(t):\n ..   return t\n ..\nad> loss = sum(f(A))"
-    terminal.send(f"\x1b[200~{text}\x1b[201~")
-    terminal.sees("loss = sum(f(A))")
-    terminal.send(ENTER)
-    terminal.sees("loss  3")
-    terminal.enter(":undo", "undone: A = [1.0, 2.0] ...")
-    terminal.enter(":list", "there are no names yet")
+    shared.send(f"\x1b[200~{text}\x1b[201~")
+    shared.sees("loss = sum(f(A))")
+    shared.send(ENTER)
+    shared.sees("loss  3")
+    shared.enter(":undo", "undone: A = [1.0, 2.0] ...")
+    shared.enter(":list", "there are no names yet")
 
 
 def test_history_prefix_search_and_suggestion(terminal: Terminal, folder: Path) -> None:
@@ -186,54 +214,54 @@ def test_history_prefix_search_and_suggestion(terminal: Terminal, folder: Path) 
     assert (folder / "history").read_text().count("+second = 22") >= 1
 
 
-def test_completion(terminal: Terminal) -> None:
-    terminal.enter("weights = [1.0, 2.0]", "weights  (2,)")
-    terminal.send("sum(wei", TAB)
-    terminal.sees("sum(weights")
-    terminal.send(")", ENTER)
-    terminal.sees("\n3\n")
-    terminal.enter("well = 4", "well  4")
-    terminal.send("4 * we", TAB)
-    terminal.sees("well     () float64")
-    terminal.send(TAB)
-    terminal.sees("4 * weights")
-    terminal.send(TAB)
-    terminal.sees("4 * well")
-    terminal.send(ENTER)  # takes what is marked, and runs nothing
-    terminal.sees_no("weights  (2,) float64")
-    terminal.send(" + 1", ENTER)
-    terminal.sees("\n17\n")
-    terminal.enter(":undo", "undone: well")
-    terminal.send(":und", TAB)
-    terminal.sees(":undo")
-    terminal.send(ENTER)
-    terminal.sees("undone: weights")
+def test_completion(shared: Terminal) -> None:
+    shared.enter("weights = [1.0, 2.0]", "weights  (2,)")
+    shared.send("sum(wei", TAB)
+    shared.sees("sum(weights")
+    shared.send(")", ENTER)
+    shared.sees("\n3\n")
+    shared.enter("well = 4", "well  4")
+    shared.send("4 * we", TAB)
+    shared.sees("well     () float64")
+    shared.send(TAB)
+    shared.sees("4 * weights")
+    shared.send(TAB)
+    shared.sees("4 * well")
+    shared.send(ENTER)  # takes what is marked, and runs nothing
+    shared.sees_no("weights  (2,) float64")
+    shared.send(" + 1", ENTER)
+    shared.sees("\n17\n")
+    shared.enter(":undo", "undone: well")
+    shared.send(":und", TAB)
+    shared.sees(":undo")
+    shared.send(ENTER)
+    shared.sees("undone: weights")
 
 
-def test_the_hint_is_below_the_line_and_about_it(terminal: Terminal) -> None:
-    terminal.enter("A = [[1, 2], [3, 4]]", "A  (2, 2)")
-    terminal.send("B = [[1, 2], [3, 4]]")
-    terminal.sees("(2, 2) float64   [[1, 2], [3, 4]]")
-    line, hint = terminal.text.split("\n")[-2:]
+def test_the_hint_is_below_the_line_and_about_it(shared: Terminal) -> None:
+    shared.enter("A = [[1, 2], [3, 4]]", "A  (2, 2)")
+    shared.send("B = [[1, 2], [3, 4]]")
+    shared.sees("(2, 2) float64   [[1, 2], [3, 4]]")
+    line, hint = shared.text.split("\n")[-2:]
     assert line == "ad> B = [[1, 2], [3, 4]]" and hint.startswith(" ─ (2, 2)")
-    terminal.send(ENTER)
-    terminal.sees("B  (2, 2)")
-    terminal.sees_no("float64")
+    shared.send(ENTER)
+    shared.sees("B  (2, 2)")
+    shared.sees_no("float64")
 
 
-def test_live_hint(terminal: Terminal) -> None:
-    terminal.enter("A = [[1, 2], [3, 4]]", "A  (2, 2)")
-    terminal.send("A + A")
-    terminal.sees("(2, 2) float64   [[2, 4], [6, 8]]")
-    terminal.send(" @ ones(3, 3)")
-    terminal.sees("needs matching inner sizes: (2, 2) @ (3, 3)")
-    terminal.send(CTRL_C)
-    terminal.enter(":list", "A  (2, 2)  float64 leaf")
-    terminal.enter(":set hint off", "hint off")
-    terminal.send("A - A")
-    terminal.sees("A - A")
-    terminal.send(ENTER)
-    terminal.sees("[[0, 0],")
+def test_live_hint(shared: Terminal) -> None:
+    shared.enter("A = [[1, 2], [3, 4]]", "A  (2, 2)")
+    shared.send("A + A")
+    shared.sees("(2, 2) float64   [[2, 4], [6, 8]]")
+    shared.send(" @ ones(3, 3)")
+    shared.sees("needs matching inner sizes: (2, 2) @ (3, 3)")
+    shared.send(CTRL_C)
+    shared.enter(":list", "A  (2, 2)  float64 leaf")
+    shared.enter(":set hint off", "hint off")
+    shared.send("A - A")
+    shared.sees("A - A")
+    shared.send(ENTER)
+    shared.sees("[[0, 0],")
 
 
 def test_ctrl_c_never_leaves(terminal: Terminal) -> None:
@@ -255,13 +283,13 @@ def test_ctrl_c_never_leaves(terminal: Terminal) -> None:
     assert terminal.code() == 0
 
 
-def test_the_corrected_line_is_offered(terminal: Terminal) -> None:
-    terminal.enter("x = [1.0, 2.0]", "x  (2,)")
-    terminal.send("y = sum(x^2)", ENTER)
-    terminal.sees("error[E105]")
-    terminal.sees("ad> y = sum(x**2)")
-    terminal.send(ENTER)
-    terminal.sees("y  5")
+def test_the_corrected_line_is_offered(shared: Terminal) -> None:
+    shared.enter("x = [1.0, 2.0]", "x  (2,)")
+    shared.send("y = sum(x^2)", ENTER)
+    shared.sees("error[E105]")
+    shared.sees("ad> y = sum(x**2)")
+    shared.send(ENTER)
+    shared.sees("y  5")
 
 
 def editor(folder: Path) -> Path:
@@ -341,7 +369,7 @@ def test_the_prompt_comes_soon(folder: Path) -> None:
         bare = time.monotonic() - start
         terminal = Terminal(folder)
         terminal.sees("ad>")
-        terminal.child.close(force=True)
+        terminal.end()
         return (time.monotonic() - start - bare) / bare
 
     assert any(ratio() < 4 for _ in range(TRIES))
