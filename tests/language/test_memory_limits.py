@@ -47,7 +47,7 @@ def run(text: str, *command: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("name", GREEDY)
 def test_what_piles_up_is_bounded(name: str) -> None:
-    command = ("-m", "autodiff_cli") if name == "drawn" else ("-c", LESS)
+    command = ("-m", "autodiff_cli") if name == "lists" else ("-c", LESS)
     done = run(f"import torch\nkept = []\n{GREEDY[name]}\n", *command)
     assert done.returncode == 4
     assert re.match(
@@ -60,7 +60,7 @@ def test_a_loop_that_keeps_one_array_goes_on() -> None:
     """Nobody looks at the values before the end."""
     done = run(
         "import torch\nx = torch.rand(1000, 1000)\n"
-        "for i in range(150):\n    x = x * 0.5 + torch.rand(1000, 1000)\nprint(x.max() < 2)\n",
+        "for i in range(60):\n    x = x * 0.5 + torch.rand(1000, 1000)\nprint(x.max() < 2)\n",
         *("-c", LESS),
     )
     assert done.stderr == ""
