@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from autodiff_cli.language.replay import recorded_step, replay_driver
 from autodiff_cli.language.values.housekeeping import HOUSEKEEPING
@@ -291,84 +289,6 @@ def test_programs(name: str, replayed: list[int]) -> None:
     one, other = outcome(CASES[name], True, HEAD), outcome(CASES[name], False, HEAD)
     compare(one, other)
     assert bool(replayed) is (name.replace(" ", "_") not in ASIDE)
-
-
-OPTIMIZERS = [
-    "SGD(model.parameters(), lr=0.05)",
-    "SGD(model.parameters(), lr=0.05, momentum=0.9, weight_decay=0.01)",
-    "Adam(model.parameters(), lr=0.02)",
-    "RMSprop(model.parameters(), lr=0.01)",
-    "AdamW([{'params': model[0].parameters(), 'lr': 0.1}, {'params': model[2].parameters()}])",
-]
-LOOPS = {
-    "for i in range(20):": "X[i % 4:i % 4 + 5], Y[i % 4:i % 4 + 5]",
-    "for i in range(0, 24, 3):": "X[i:i + 3], Y[i:i + 3]",
-    "for i, (u, v) in enumerate(zip(X, Y)):": "u[None], v[None]",
-    "for i in [3, 1, 2, 0, 2, 1, 3, 0, 1, 2]:": "X[i], Y[i]",
-    "for i in torch.randperm(12).tolist():": "X[[i, i + 1]], Y[[i, i + 1]]",
-}
-AFTER = [
-    "losses.append(loss.item())",
-    "total += loss.item() * len(xb)",
-    "total = 0.5 * total + float(loss)",
-    "print(i, loss.item(), total)",
-    "if i % 3 == 0:\n        print(i, f'{loss.item():.6f}')",
-    "if i == 5:\n        model.eval()",
-    "if loss.item() < 0.3:\n        print('low', i)",
-    "if total > 5:\n        break",
-    "if loss.item() < 0.05:\n        break",
-    "sched.step()",
-    "norm = sum(p.norm() for p in model.parameters())",
-    "rate *= 0.9",
-    "count = count + 1",
-    "kept.append(loss.detach())",
-    "kept.append(model[0].weight.detach().clone())",
-]
-CORE = [
-    "opt.zero_grad()",
-    "xb = xb * 2",
-    "noise = torch.randn(3)",
-    "loss = loss + rate * model[0].weight.pow(2).sum()",
-    "loss = loss * (1 + 0.1 * i)",
-    "torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)",
-    "pass",
-]
-
-
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(
-    st.sampled_from(OPTIMIZERS),
-    st.sampled_from(sorted(LOOPS)),
-    st.lists(st.sampled_from(CORE), max_size=2),
-    st.lists(st.sampled_from(AFTER), max_size=3),
-    st.lists(st.sampled_from(AFTER), max_size=1),
-    st.booleans(),
-)
-def test_random_bodies(
-    optimizer: str, loop: str, core: list[str], after: list[str], early: list[str], nested: bool
-) -> None:
-    body = [
-        *early,
-        f"xb, yb = {LOOPS[loop]}",
-        "loss = F.mse_loss(model(xb), yb)",
-        *core,
-        "opt.zero_grad()",
-        "loss.backward()",
-        "opt.step()",
-        *after,
-    ]
-    lines = [loop, *("    " + line for line in body)]
-    if nested:
-        lines = [
-            "for epoch in range(3):",
-            *("    " + x for line in lines for x in line.split("\n")),
-        ]
-    start = (
-        f"opt = torch.optim.{optimizer}\nsched = torch.optim.lr_scheduler.ExponentialLR(opt, 0.9)\n"
-        "losses, kept, total, rate, count, loss = [], [], 0.0, 0.1, 0, torch.tensor(1.0)\nxb = X\n"
-    )
-    program = start + "\n".join(lines) + "\nprint(losses, kept, total, rate, count)\n"
-    compare(outcome(program, True, HEAD), outcome(program, False, HEAD))
 
 
 def test_replay_leaves_what_the_last_complete_step_left() -> None:

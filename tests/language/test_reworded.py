@@ -10,9 +10,10 @@ from dataclasses import replace
 import pytest
 
 from autodiff_cli.errors import AutodiffError, Diagnostic
+from autodiff_cli.language.values.exceptions import class_of
 from autodiff_cli.session import run
 from autodiff_cli.source import Source
-from tests.oracles.refusals import FIXTURE, NAMES, program
+from tests.oracles.refusals import FIXTURE, program
 from tests.oracles.words import NATIVE
 from tests.recorded import cases, same_text
 
@@ -20,8 +21,6 @@ REWORDED = "the words of this message are of no importance"
 CAUGHT = [
     c for c in cases("programs") if c["id"].startswith(("caught", "errors")) and not c["error"]
 ]
-REFUSED = [c for c in cases("refusals") if c["type"] != "SyntaxError"]
-CLASSES = [c["source"] for c in REFUSED if ";;" not in c["source"] and "import" not in c["source"]]
 
 
 @pytest.fixture
@@ -46,23 +45,6 @@ def test_what_programs_print_of_exceptions(case: dict[str, str]) -> None:
     assert found.stdout.count(REWORDED) <= found.stdout.count("\n") / 3
 
 
-def caught(chosen: list[str]) -> str:
-    """A program that prints the class of the exception of each line."""
-    parts = [
-        f"try:\n    {line}\nexcept Exception as e: print(type(e).__name__)\n" for line in chosen
-    ]
-    return NAMES + "".join(parts)
-
-
-@pytest.mark.parametrize("start", range(0, len(CLASSES), 100))
-def test_classes_of_exceptions(start: int, request: pytest.FixtureRequest) -> None:
-    source = Source(caught(CLASSES[start : start + 100]), "program.py")
-    plain = run(source)
-    request.getfixturevalue("reworded")
-    other = run(source)
-    assert other.stdout == plain.stdout and plain.stdout
-
-
 WRONG = [
     (text, "wrong.py" if "import torch" in text else "wrong.expr")
     for path in (*(FIXTURE.with_name(f"{n}_programs.txt") for n in ("wrong", "helped")), NATIVE)
@@ -71,14 +53,15 @@ WRONG = [
 
 
 def told(case: tuple[str, str]) -> object:
-    """The error of a program without its message: code, places, labels, notes and helps."""
+    """The error of a program without its message: code, class, places, labels, notes and helps."""
     error = run(Source(*case)).error
     if error is None:
         return None
     d = error.diagnostic
     labels = [(label.span.start, label.span.end, label.text) for label in d.labels]
     span = d.span and (d.span.start, d.span.end)
-    return d.code, span, d.label, labels, d.notes, d.helps
+    cls = class_of(error)
+    return d.code, cls and cls.name, span, d.label, labels, d.notes, d.helps
 
 
 @pytest.mark.parametrize("start", range(0, len(WRONG), 200))
