@@ -8,7 +8,7 @@ import numpy as np
 
 from ...errors import fault, refused
 from ...graph.declare import Promote, Scalar, Tensor, composite, function, pointwise, rows
-from ...graph.dtypes import BOOL, FLOAT32, FLOAT64, is_float
+from ...graph.dtypes import BOOL, FLOAT16, FLOAT32, FLOAT64, is_float
 from ...graph.op import cast, value_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, bools, ints, t
@@ -55,10 +55,9 @@ def add(input: Tensor, other: Tensor):
 
 
 def _added_product(x, y, z):
-    """In single precision PyTorch's kernels round the sum only."""
-    if x.dtype != np.float32:
+    if x.dtype == np.float64:
         return x + y * z
-    return (x + y.astype(np.float64) * z).astype(np.float32)
+    return (x + y.astype(np.float64) * z).astype(x.dtype)
 
 
 @pointwise(
@@ -70,6 +69,11 @@ def _added_product(x, y, z):
 )
 def add_product(input: Tensor, left: Tensor, right: Tensor):
     """`input + left * right`, rounded once."""
+
+
+def _rounded_once(input, other):
+    """Whether PyTorch's kernels round the sum of a product once, and each number in it before."""
+    return input.dtype in (FLOAT16, FLOAT32) and (other.weak or other.dtype == input.dtype)
 
 
 def _times(other, factor, like):
@@ -85,15 +89,15 @@ def _times(other, factor, like):
     inplace=True,
     samples=[S(t(2, 3), t(3), alpha=2), S(t(2), 1.1, alpha=0.1)],
     errors=[Bad("E307", ints(2), ints(2), alpha=0.5)],
-    properties=frozenset({"broadcasts"}),
+    properties=frozenset({"broadcasts", "rounds each step"}),
     vjp=lambda g, out, input, other, alpha: (g, F.mul(g, alpha)),
     phrase="each side gets the upstream gradient, the second times alpha",
 )
 def add_scaled(input: Tensor, other: Tensor, *, alpha: Scalar):
     """`input + alpha * other`."""
     whole_factor("alpha", alpha, input, other)
-    if input.dtype == other.dtype == FLOAT32 and not other.weak:
-        return F.add_product(input, other, alpha)
+    if _rounded_once(input, other):
+        return F.add_product(input, cast(other, input.dtype), alpha)
     return F.add(input, _times(other, alpha, input))
 
 
@@ -123,7 +127,7 @@ def sub(input: Tensor, other: Tensor):
     grad_fn="SubBackward0",
     inplace=True,
     samples=[S(t(2, 3), t(3), alpha=2), S(t(2), 1.1, alpha=0.1)],
-    properties=frozenset({"broadcasts"}),
+    properties=frozenset({"broadcasts", "rounds each step"}),
     vjp=lambda g, out, input, other, alpha: (g, F.mul(F.neg(g), alpha)),
     phrase="the first side gets the upstream gradient, the second its negative times alpha",
 )
@@ -131,8 +135,8 @@ def sub_scaled(input: Tensor, other: Tensor, *, alpha: Scalar):
     """`input - alpha * other`."""
     _no_bool_minus(input, other)
     whole_factor("alpha", alpha, input, other)
-    if input.dtype == other.dtype == FLOAT32 and not other.weak:
-        return F.add_product(input, F.neg(other), alpha)
+    if _rounded_once(input, other):
+        return F.add_product(input, F.neg(cast(other, input.dtype)), alpha)
     return F.sub(input, _times(other, alpha, input))
 
 

@@ -366,20 +366,30 @@ def _truth_dtype(input):
 
 def _truth(ufunc):
     def kernel(x, dim, keepdim):
-        return ufunc.reduce(x, axis=dim or None, keepdims=keepdim).astype(_truth_dtype(x))
+        return ufunc.reduce(x, axis=dim, keepdims=keepdim).astype(_truth_dtype(x))
 
     return kernel
 
 
-TRUTH = [S(bools(2, 3)), S(bools(2, 3), 1), S(t(2, 3), (0, 1), True)]
+def _over_some(input, dim, keepdim):
+    """Unlike other reductions these take no dims for none of them."""
+    if dim == ():
+        raise fault("E308 over-no-dims")
 
 
-@reduction(_truth(np.logical_and), dtype=_truth_dtype, properties=PARTIAL, samples=TRUTH)
+TRUTH = {
+    "dtype": _truth_dtype, "properties": PARTIAL, "check": _over_some,
+    "samples": [S(bools(2, 3)), S(bools(2, 3), 1), S(t(2, 3), (0, 1), True)],
+    "errors": [Bad("E308", bools(2), ())],
+}  # fmt: skip
+
+
+@reduction(_truth(np.logical_and), **TRUTH)
 def all_(input: Tensor, dim: Dims | None = None, keepdim: bool = False):
     """Whether all elements are true (not 0)."""
 
 
-@reduction(_truth(np.logical_or), dtype=_truth_dtype, properties=PARTIAL, samples=TRUTH)
+@reduction(_truth(np.logical_or), **TRUTH)
 def any_(input: Tensor, dim: Dims | None = None, keepdim: bool = False):
     """Whether any element is true (not 0)."""
 
