@@ -51,7 +51,7 @@ SYMMETRIC = {
     "isclose", "cosine_similarity", "eq", "lcm", "logical_and", "logical_or", "max", "maximum",
     "min", "minimum", "mul", "multiply", "ne", "promote_types", "result_type", "union", "TypeVar",
     "cast", "vdot", "_mul", "may_share_memory", "bitwise_and", "bitwise_or", "bitwise_xor",
-    "suppress", "transpose", "transpose_", "swapaxes", "logaddexp", "fmin", "fmax",
+    "suppress", "logical_xor", "transpose", "transpose_", "swapaxes", "logaddexp", "fmin", "fmax",
 }  # fmt: skip
 IDLE = {"check_circular", "encoding", "flush", "maxsize", "stacklevel", "strict", "daemon", "slots"}
 # Calls of an op that the tests make: they are no code of the op.

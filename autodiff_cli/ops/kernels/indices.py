@@ -204,6 +204,8 @@ def check_number(value: bool | int | float, dtype: np.dtype) -> None:
     least = np.iinfo(dtype).min if signed else -most  # PyTorch lets -1 wrap around, and not -1.0
     if least <= value <= most or (dtype.kind == "f" and not math.isfinite(value)):
         return
+    if type(value) is int and not -(2**63) <= value < 2**64:
+        raise fault("E504 number-does-not-fit", short(value, 40), dtype)
     raise fault("E307 number-does-not-fit", short(value, 40), dtype, _C_TYPES[dtype.name])
 
 

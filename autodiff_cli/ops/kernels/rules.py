@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ...errors import fail, fault
-from ...graph.dtypes import BOOL, FLOAT32, FLOAT64, is_float
+from ...graph.dtypes import BOOL, FLOAT32, FLOAT64, is_float, result_dtype
 from ...graph.node import Node, Shape
 from ...graph.op import number
 from ...graph.registry import F
 from ...graph.shapes import reduced_shape
 from ...graph.state import STATE
+from .indices import check_number
 
 Dims = tuple[int, ...] | None
 
@@ -143,12 +146,18 @@ def refuse_bools(name: str, *inputs: Node, help: str = "convert: `.to(torch.int6
 
 
 def whole_factor(name: str, factor: bool | int | float, *inputs: Node) -> None:
-    """E307 for a fractional factor of integer tensors, and for a bool of others than bools, where
-    PyTorch refuses it."""
+    """E307 for a fractional factor of integer tensors, for a bool of others than bools, and for a
+    number that the dtype of the result does not have, where PyTorch refuses it."""
     if type(factor) is bool and not all(x.dtype == BOOL for x in inputs):
         raise fault("E307 bool-factor", name, factor, number=int(factor))
     if type(factor) is float and not any(is_float(x.dtype) for x in inputs):
         raise fault("E307 integer-tensors-integer", name, factor)
+    check_number(factor, meeting(*inputs))
+
+
+def meeting(*inputs: Node) -> np.dtype:
+    """The dtype in which operands meet."""
+    return result_dtype([(x.dtype, not x.shape, x.weak) for x in inputs])
 
 
 def no_derivative(name: str, listed: str | None = None) -> Callable[..., Node]:

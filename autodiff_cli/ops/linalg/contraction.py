@@ -12,18 +12,19 @@ import numpy as np
 
 from ...errors import fault
 from ...graph.declare import Scalar, Tensor, composite, contraction, function
-from ...graph.dtypes import FLOAT64, result_dtype
+from ...graph.dtypes import FLOAT64
 from ...graph.op import cast, number
 from ...graph.registry import F
 from ...graph.samples import Bad, S, t
 from ...graph.shapes import broadcast_shapes, count
 from ...graph.state import STATE
 from ...graph.strides import is_contiguous, strides_of
+from ..kernels.indices import check_number
 from ..kernels.matrices import require_numbers, transposed
 from ..kernels.pytorch_product_order import batched_product, vector_product
 from ..kernels.pytorch_product_order import product as single_product
 from ..kernels.pytorch_sum_order import noted
-from ..kernels.rules import whole_factor
+from ..kernels.rules import meeting, whole_factor
 
 
 def needs_dims(name, node, ndim, what):
@@ -280,9 +281,15 @@ def outer(input: Tensor, vec2: Tensor):
 # -- products added to a tensor --------------------------------------------------------------------
 
 
+def _check_factors(input, one, other, beta, alpha):
+    for factor in (beta, alpha):
+        check_number(factor, input.dtype)
+
+
 def _sum_of(name, input, product, beta, alpha):
     """`beta * input + alpha * product`; a zero `beta` ignores even nan in `input`."""
     require_numbers(name, input, product)
+    _check_factors(input, product, None, beta, alpha)
     if input.dtype.kind in "iu":
         alpha, beta = int(alpha), int(beta)
     if alpha != 1:
@@ -313,6 +320,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Scalar = 1, alpha:
     inplace=True,
     samples=[S(t(2), t(2, 3), t(3)), S(t(1), t(2, 3), t(3), beta=0.5, alpha=2)],
     errors=[Bad("E301", t(2), t(2, 3), t(2))],
+    check=_check_factors,
     phrase=addmm.phrase,
 )
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1):
@@ -320,18 +328,22 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Scalar = 1, alpha: S
     return _sum_of("addmv", input, F.mv(mat, vec), beta, alpha)
 
 
+def _check_scaled_outer(input, vec1, vec2, beta, alpha):
+    for name, factor in (("beta", beta), ("alpha", alpha)):
+        whole_factor(name, factor, input, vec1, vec2)
+
+
 @composite(
     inplace=True,
+    check=_check_scaled_outer,
     samples=[S(t(2, 3), t(2), t(3)), S(t(3), t(2), t(3), beta=0.5, alpha=2)],
     errors=[Bad("E308", t(2, 3), t(2, 1), t(3))],
     phrase="the sum passes on times beta; product rule of the outer product times alpha",
 )
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1):
     """`beta * input + alpha * outer(vec1, vec2)`; `input` broadcasts."""
-    for name, factor in (("beta", beta), ("alpha", alpha)):
-        whole_factor(name, factor, input, vec1, vec2)
     product = F.outer(vec1, vec2)
-    dtype = result_dtype([(x.dtype, not x.shape, x.weak) for x in (input, product)])
+    dtype = meeting(input, product)
     return _sum_of("addr", cast(input, dtype), cast(product, dtype), beta, alpha)
 
 

@@ -23,6 +23,7 @@ from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.shapes import count
 from ...graph.sizes import shape_text
+from ..kernels.indices import check_number
 from ..kernels.losses import loss_function, loss_node, reduced, reduction_of
 from ..kernels.rules import NAMED_SLOPE, ONCE, no_derivative, require_constant, require_float
 
@@ -302,6 +303,7 @@ def multi_margin_loss(
     if weight is not None and weight.dtype != input.dtype:
         raise fault("E307 needs-weight-dtype", "multi_margin_loss", input, weight)
     require_float("multi_margin_loss", input)
+    check_number(margin, input.dtype)
     _in_range("multi_margin_loss", target, classes, 0)
     at = F.reshape(cast(target, INT64), (-1, 1))
     above = margin - F.gather(scores, 1, at) + scores

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...errors import fail, fault, labelled
 from ...graph.declare import Dim, Flag, Scalar, Tensor, composite, function, pointwise
+from ...graph.dtypes import INT64
 from ...graph.op import rounded_once
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
@@ -25,6 +26,12 @@ KINKS = (S(t(2, 3)), S(t(values=[-1.0, 0.0, 0.5, 1.0, 3.0, -3.0]), order=0, beca
 def _functional(*names):
     """Aliases of functions that PyTorch has in two places."""
     return [f"nn.functional.{name}" for name in names]
+
+
+def _numbers_fit(input, *options):
+    """PyTorch's kernels take the numbers in the dtype of the input."""
+    for number in options if input.dtype.kind == "f" else ():
+        check_number(number, input.dtype)
 
 
 # -- rectifiers ------------------------------------------------------------------------------------
@@ -93,7 +100,8 @@ def _elu(input, alpha, scale, input_scale):
     safe = F.where(positive, 0, input)
     below = F.expm1(safe if input_scale == 1 else safe * input_scale)
     above = input if scale == 1 else input * scale
-    return F.where(positive, above, below if alpha * scale == 1 else below * (alpha * scale))
+    factor = alpha * scale
+    return F.where(positive, above, below if factor == 1 else below * factor)
 
 
 def _elu_vjp(g, out, input, alpha, scale, input_scale):
@@ -271,6 +279,7 @@ def prelu(input: Tensor, weight: Tensor):
     aliases=_functional("threshold"),
     inplace=True,
     method=False,
+    check=_numbers_fit,
     vjp=lambda g, out, input, threshold, value, inplace: F.where(F.le(input, threshold), 0, g),
     samples=[
         S(t(2, 3), 0.5, -1.0),
@@ -305,6 +314,7 @@ def _within(input, bound):
 
 @composite(
     name="nn.functional.hardtanh",
+    check=_numbers_fit,
     samples=[*KINKS, S(t(3), -0.5, 0.5)],
     vjp=lambda g, out, input, low, high, inplace: F.where(
         F.logical_or(F.le(input, low), F.ge(input, high)), 0, g
@@ -319,6 +329,8 @@ def hardtanh(input: Tensor, min_val: Scalar = -1.0, max_val: Scalar = 1.0, inpla
         raise fault("E205 hardtanh-needs-min_val-max_val", min_val, max_val)
     if input.dtype.kind != "f":
         refuse_bools("hardtanh", input)
+        for number in (min_val, max_val):
+            check_number(number, INT64)
         min_val, max_val = int(min_val), int(max_val)
         if input.dtype.kind == "u" and min(min_val, max_val) < 0:
             raise fault("E307 hardtanh-cannot-negative-bounds", input)
@@ -371,8 +383,15 @@ def _shrunk_vjp(g, out, input, lambd):
     return (F.where(_within(input, lambd), 0, g),)
 
 
+def _check_lambd(input, lambd):
+    require_float("softshrink", input)
+    if not 0 <= lambd <= float(np.finfo(input.dtype).max):
+        raise fault("E205 softshrink-needs-lambd-least", lambd)
+
+
 @composite(
     name="nn.functional.softshrink",
+    check=_check_lambd,
     vjp=_shrunk_vjp,
     samples=[*KINKS, S(t(3), 1.0)],
     errors=[Bad("E205", t(2), -1.0)],
@@ -382,15 +401,13 @@ def _shrunk_vjp(g, out, input, lambd):
 )
 def softshrink(input: Tensor, lambd: float = 0.5):
     """Moved towards 0 by `lambd`, 0 between the bounds; the slope at the bounds is 0."""
-    require_float("softshrink", input)
-    if not 0 <= lambd <= np.finfo(input.dtype).max:
-        raise fault("E205 softshrink-needs-lambd-least", lambd)
     moved = F.where(F.gt(input, 0), input - lambd, input + lambd)
     return F.where(_within(input, lambd), input * 0, moved)
 
 
 @composite(
     aliases=_functional("hardshrink"),
+    check=_numbers_fit,
     vjp=_shrunk_vjp,
     samples=[*KINKS, S(t(3), 1.0)],
     kink=lambda input, lambd: _to_bounds(input, -lambd, lambd),

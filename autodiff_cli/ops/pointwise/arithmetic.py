@@ -12,7 +12,9 @@ from ...graph.dtypes import BOOL, FLOAT16, FLOAT32, FLOAT64, is_float
 from ...graph.op import cast, value_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, bools, ints, t
+from ..kernels.indices import check_number, check_weak
 from ..kernels.rules import (
+    meeting,
     no_derivative,
     refuse_bools,
     require_float,
@@ -87,6 +89,7 @@ def _times(other, factor, like):
     name="add",
     grad_fn="AddBackward0",
     inplace=True,
+    check=lambda input, other, alpha: whole_factor("alpha", alpha, input, other),
     samples=[S(t(2, 3), t(3), alpha=2), S(t(2), 1.1, alpha=0.1)],
     errors=[Bad("E307", ints(2), ints(2), alpha=0.5)],
     properties=frozenset({"broadcasts", "rounds each step"}),
@@ -95,7 +98,6 @@ def _times(other, factor, like):
 )
 def add_scaled(input: Tensor, other: Tensor, *, alpha: Scalar):
     """`input + alpha * other`."""
-    whole_factor("alpha", alpha, input, other)
     if _rounded_once(input, other):
         return F.add_product(input, cast(other, input.dtype), alpha)
     return F.add(input, _times(other, alpha, input))
@@ -121,11 +123,17 @@ def sub(input: Tensor, other: Tensor):
     """Difference of two tensors, element by element, with broadcasting."""
 
 
+def _scaled_minus(input, other, alpha):
+    _no_bool_minus(input, other)
+    whole_factor("alpha", alpha, input, other)
+
+
 @composite(
     name="sub",
     aliases=["subtract"],
     grad_fn="SubBackward0",
     inplace=True,
+    check=_scaled_minus,
     samples=[S(t(2, 3), t(3), alpha=2), S(t(2), 1.1, alpha=0.1)],
     properties=frozenset({"broadcasts", "rounds each step"}),
     vjp=lambda g, out, input, other, alpha: (g, F.mul(F.neg(g), alpha)),
@@ -133,8 +141,6 @@ def sub(input: Tensor, other: Tensor):
 )
 def sub_scaled(input: Tensor, other: Tensor, *, alpha: Scalar):
     """`input - alpha * other`."""
-    _no_bool_minus(input, other)
-    whole_factor("alpha", alpha, input, other)
     if _rounded_once(input, other):
         return F.add_product(input, F.neg(cast(other, input.dtype)), alpha)
     return F.sub(input, _times(other, alpha, input))
@@ -142,6 +148,7 @@ def sub_scaled(input: Tensor, other: Tensor, *, alpha: Scalar):
 
 @composite(
     grad_fn=lambda input, other, alpha: "RsubBackward1" if other.weak else "RsubBackward0",
+    check=_scaled_minus,
     samples=[S(t(2, 3), t(3)), S(t(2), 1.0, alpha=2)],
     counterpart="rsub",
     method=False,
@@ -149,8 +156,6 @@ def sub_scaled(input: Tensor, other: Tensor, *, alpha: Scalar):
 )
 def rsub(input: Tensor, other: Tensor, alpha: Scalar = 1):
     """`other - alpha * input`."""
-    _no_bool_minus(input, other)
-    whole_factor("alpha", alpha, input, other)
     return F.sub(other, input if alpha == 1 else F.mul(input, alpha))
 
 
@@ -232,6 +237,8 @@ def _check_power(input, exponent):
     whole = exponent.dtype.kind == "i" and input.dtype.kind in "iub"
     if whole and exponent.weak and not input.weak and value_of(exponent).item() < 0:
         raise fault("E504 integers-negative-integer-powers")
+    if whole or input.dtype == FLOAT16:
+        check_weak(exponent, input.dtype)
 
 
 @pointwise(
@@ -332,9 +339,11 @@ def _same_kind(name, first, *others):
 )
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1):
     """`input + value * tensor1 * tensor2`."""
-    if not any(is_float(x.dtype) for x in (input, tensor1, tensor2)):
+    dtype = meeting(input, tensor1, tensor2)
+    check_number(value, dtype)
+    if not is_float(dtype):
         value = int(value)
-    scaled = tensor1 if value == 1 else tensor1 * value
+    scaled = tensor1 if value == 1 else cast(tensor1, dtype) * value
     if input.dtype == scaled.dtype == tensor2.dtype == FLOAT32:
         return F.add_product(input, scaled, tensor2)
     return input + scaled * tensor2
@@ -356,7 +365,9 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 
     """`input + value * tensor1 / tensor2`."""
     if all(x.dtype.kind != "f" for x in (tensor1, tensor2)):
         raise fault("E307 addcdiv-does-not-divide")
-    quotient = (tensor1 if value == 1 else tensor1 * value) / tensor2
+    dtype = meeting(input, tensor1, tensor2)
+    check_number(value, dtype)
+    quotient = (tensor1 if value == 1 else cast(tensor1, dtype) * value) / tensor2
     return input + quotient
 
 
@@ -401,6 +412,7 @@ def lerp(input: Tensor, end: Tensor, weight: Tensor):
     """The point between `input` (weight 0) and `end` (weight 1)."""
     require_float("lerp", input)
     _same_kind("lerp", input, end, *([weight] if weight.shape else []))
+    check_weak(weight, input.dtype)
     weight = cast(weight, input.dtype)
     way = end - input
     near, far = F.add_product(input, way, weight), F.add_product(end, way, weight - 1)

@@ -243,11 +243,12 @@ def _clamp_forward(moves, out, input, min, max):
     return F.where(F.gt(min, max), to_max, F.where(F.lt(input, min), to_min, inside))
 
 
-def _check_bounds(input, min, max):
+def _check_bounds(input, min, max=None):
     if min is None and max is None:
         raise fault("E205 clamp-needs-bounds")
-    for bound in (min, max):
-        if bound is not None and input.dtype.kind in "iu" and bound.dtype.kind == "i":
+    bounds = [bound for bound in (min, max) if bound is not None]
+    if input.dtype.kind == "f" or all(bound.dtype.kind != "f" for bound in bounds):
+        for bound in bounds:  # the result is of the dtype of the input
             check_weak(bound, input.dtype)
 
 
@@ -308,6 +309,7 @@ def _bound(key, extreme, inside, outside, place):
         lambda x, bound: extreme(bound, x),  # the second where both are equal: -0.0 stays
         vjp,
         [S(t(2, 3), 0.5), S(t(2, 3), t(3))],
+        check=_check_bounds,
         grad_fn=lambda _, bound: f"Clamp{key[6:].capitalize()}Backward{0 if bound.weak else 1}",
         kink=_distance,
         forward=lambda moves, out, input, bound: F.where(

@@ -13,6 +13,7 @@ from ...graph.op import value_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.state import STATE
+from ..kernels.indices import check_number
 from .error_function import erf
 
 ALL = (S(t(2, 3)), S(t()))
@@ -363,7 +364,11 @@ def _log_odds(x, eps):
 
 
 @pointwise(
-    _log_odds, promote=Promote.FLOAT, aliases=["special.logit"], samples=[*UNIT, S(t(3), 0.2)]
+    _log_odds,
+    promote=Promote.FLOAT,
+    aliases=["special.logit"],
+    check=lambda input, eps: check_number(eps, input.dtype),
+    samples=[*UNIT, S(t(3), 0.2)],
 )
 def logit(input: Tensor, eps: float | None = None):
     """`log(input / (1 - input))`, with `input` held between `eps` and `1 - eps` if given."""
@@ -503,8 +508,7 @@ def _polynomial(name, find):
         import scipy.special
 
         order = np.trunc(n)
-        whole = np.where(order < 0, 0, order).astype(np.int64)
-        out = find(scipy.special, whole, 2 * x - 1 if shifted else x)
+        out = find(scipy.special, order.astype(np.int64), 2 * x - 1 if shifted else x)
         return np.where(order <= 0, order == 0, out).astype(x.dtype)  # degree 0 is 1, of NaN too
 
     samples = [S(t(3, low=0.1, high=0.9, grad=False), 3), S(t(3, grad=False), ints(3))]

@@ -38,7 +38,7 @@ def _running(ufunc):
     def kernel(x, dim, dtype):
         dtype = _running_dtype(x, dtype)
         x = np.asarray(x, dtype)
-        wide = _WIDER.get(dtype.name, dtype)
+        wide = _WIDER.get(np.dtype(dtype).name, dtype)  # in exported code it is a type
         return (ufunc.accumulate(x, axis=dim, dtype=wide) if x.ndim else x).astype(dtype)
 
     return kernel
@@ -282,8 +282,6 @@ def diff(
         return F.copied(input)
     parts = tuple(part for part in (prepend, input, append) if part is not None)
     x = F.cat(parts, dim) if len(parts) > 1 else input
-    if not x.shape[dim]:
-        return x
     for _ in range(min(n, x.shape[dim])):
         later, earlier = _neighbours(x, dim)
         x = F.logical_xor(later, earlier) if x.dtype == BOOL else F.sub(later, earlier)

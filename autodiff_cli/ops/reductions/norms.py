@@ -359,7 +359,7 @@ def cdist_all(x1: Tensor, x2: Tensor, p: float):
     return F.row_norms(F.sub(F.unsqueeze(x1, -2), F.unsqueeze(x2, -3)), p)
 
 
-def _by_product(x1, x2, p, mode):
+def _by_product(p, mode, x1, x2):
     if mode not in (
         "use_mm_for_euclid_dist_if_necessary",
         "use_mm_for_euclid_dist",
@@ -396,10 +396,8 @@ def cdist(
     if not p >= 0:
         raise fail("E504", f"`cdist` of order {p}", help="the order must not be negative")
     batch = broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
-    x1, x2 = (
-        x if x.shape[:-2] == batch else F.expand(x, (*batch, *x.shape[-2:])) for x in (x1, x2)
-    )
-    if _by_product(x1, x2, p, compute_mode):
+    x1, x2 = (F.expand(x, (*batch, *x.shape[-2:])) for x in (x1, x2))
+    if _by_product(p, compute_mode, x1, x2):
         distances = F.euclidean_dist(x1, x2)
         return F.view(distances, distances.shape)
     return F.cdist_all(x1, x2, p)

@@ -28,11 +28,10 @@ def _nans(input, dim):
 
 def _middle(input, dim, skip_nan):
     """Index of the lower median; nan counts as the largest, or not at all."""
-    n = input.shape[dim] if input.shape else 1
     order = F.argsort(input, dim)
-    nans = _nans(input, dim)
     if not input.shape:
         return order
+    n, nans = input.shape[dim], _nans(input, dim)
     if nans is None:
         return F.narrow(order, dim, (n - 1) // 2, 1)
     counted = F.sub(n, nans)
@@ -89,7 +88,7 @@ def _place_of(x, k, dim):
     """Where the `k`-th smallest elements are; among equal ones where PyTorch's way of selecting
     (that of Hoare, with the median of three) ends."""
     rows = np.moveaxis(x, dim, -1) if x.ndim else x.reshape(1)
-    order = np.argsort(rows, kind="stable")
+    order = np.argsort(rows)
     found = order[..., k - 1 : k]
     chosen = np.take_along_axis(rows, found, -1)
     equal = (rows == chosen) | ((rows != rows) & (chosen != chosen))
@@ -250,11 +249,11 @@ def _quantile(name, skip_nan, input, q, dim, keepdim, interpolation):
         ranks = F.where(F.gt(nans, 0), n - 1.0, F.mul(levels, n - 1))
     rounding = ROUNDINGS[interpolation]
     if rounding:
-        ranks = F.detach(getattr(F, rounding)(ranks))
-    below = F.floor(F.detach(ranks))
-    values = F.gather(ordered, last, cast(below, INT64))
+        ranks = getattr(F, rounding)(ranks)
+    below = cast(F.floor(ranks), INT64)
+    values = F.gather(ordered, last, below)
     if rounding is None:
-        above = F.gather(ordered, last, cast(F.ceil(F.detach(ranks)), INT64))
+        above = F.gather(ordered, last, cast(F.ceil(ranks), INT64))
         weight = 0.5 if interpolation == "midpoint" else F.sub(ranks, below)
         values = F.lerp(values, above, weight)
     if not q.shape:

@@ -296,7 +296,19 @@ def _spaced_whole(start, end, steps):
     return np.where(places < steps // 2, start + step * places, end - step * (steps - 1 - places))
 
 
-@opaque(_spaced, name="linspace", public=False, shape=_steps_shape, samples=[S(0, 1, 3, FLOAT64)])
+def _ends_fit(start, end, steps, dtype):
+    for number in (start, end):
+        check_number(number, dtype)
+
+
+@opaque(
+    _spaced,
+    name="linspace",
+    public=False,
+    check=_ends_fit,
+    shape=_steps_shape,
+    samples=[S(0, 1, 3, FLOAT64)],
+)
 def spaced(start: Scalar, end: Scalar, steps: int, dtype: Dtype):
     """`steps` numbers from `start` to `end`, both included, at equal distances."""
 

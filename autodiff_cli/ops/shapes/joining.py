@@ -19,13 +19,9 @@ from ...graph.samples import Bad, S, ints, t
 from ...graph.shapes import broadcast_shapes
 from ...graph.sizes import check_size
 from ...graph.strides import CHANNELS
-from ..kernels.rules import require_dims, zeros
+from ..kernels.rules import meeting, require_dims, zeros
 
 # -- joining ---------------------------------------------------------------------------------------
-
-
-def _common(tensors):
-    return result_dtype([(x.dtype, not x.shape, x.weak) for x in tensors])
 
 
 def _some(tensors, name):
@@ -42,7 +38,7 @@ def _cat_shape(tensors, dim):
     _some(tensors, "cat")
     first = next((x for x in tensors if not _skipped(x)), None)
     if first is None:
-        return (0,), _common(tensors)  # whatever the dim is
+        return (0,), meeting(*tensors)  # whatever the dim is
     dim = dim_in_range(dim, first.ndim)
     joined = 0
     for i, x in enumerate(tensors):
@@ -56,7 +52,7 @@ def _cat_shape(tensors, dim):
         if not fits:
             raise fault("E302 cat-along-dim", dim, x, i, first)
         joined += x.shape[dim]
-    return (*first.shape[:dim], joined, *first.shape[dim + 1 :]), _common(tensors)
+    return (*first.shape[:dim], joined, *first.shape[dim + 1 :]), meeting(*tensors)
 
 
 def _joined(tensors, dim):
@@ -120,7 +116,7 @@ def _stack_shape(tensors, dim):
         if x.shape != shape:
             raise fault("E302 stack-needs-equal-shapes", shape, x, i)
     dim = dim_in_range(dim, len(shape) + 1)
-    return (*shape[:dim], len(tensors), *shape[dim:]), _common(tensors)
+    return (*shape[:dim], len(tensors), *shape[dim:]), meeting(*tensors)
 
 
 @movement(
@@ -440,7 +436,7 @@ def _block_shape(tensors):
         if x.ndim > 2:
             raise fault("E302 block_diag-needs-most-dims", i, x)
     sizes = [_block_size(x.shape) for x in tensors]
-    return (sum(r for r, _ in sizes), sum(c for _, c in sizes)), _common(tensors)
+    return (sum(r for r, _ in sizes), sum(c for _, c in sizes)), meeting(*tensors)
 
 
 def _block_size(shape):
