@@ -1,5 +1,5 @@
 """Jacobians from scaled batches are those from batches: all samples between other ops, the first of
-each op alone too."""
+each op alone too, the further ones in one mode."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def test_jacobians_are_equal(case: Case) -> None:
         (wanted,) = jacobian_of([out], inputs)
         tolerance = TOLERANCE[min(x.dtype.itemsize for x in (out, *inputs))]
         # Where there is no slope the rules have PyTorch's convention, their derivatives need not.
-        for mode in ("reverse", "forward") if case.sample.order else ("reverse",):
+        modes = ("reverse", "forward") if case.sample.order else ("reverse",)
+        for mode in modes if case.number == 0 else modes[case.number % 2 - 1 :][:1]:
             found = jacobians.jacobian(out, inputs, mode)
             for g, h, x in zip(found, wanted, inputs, strict=True):
                 assert g.shape == (*out.shape, *x.shape)

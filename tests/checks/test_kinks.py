@@ -82,7 +82,7 @@ SOME = [
     (case, place)
     for at, case in enumerate(ALL)
     for number, place in enumerate(PLACES)
-    if case.op.kink is not None or number == at % len(PLACES)
+    if number == at % len(PLACES) or (case.op.kink is not None and case.number == 0)
 ]
 
 

@@ -44,8 +44,8 @@ def mixed(count: int) -> Graph:
 
 
 WAYS = ["BT", "LR"]
-GRAPHS = [(make, count) for make in (chain, layers, shared, leaves, mixed) for count in (3, 60)]
-LARGE = [(chain, 1000), (leaves, 1000), (mixed, 1000), (shared, 300)]
+GRAPHS = [(make, count) for make in (chain, layers, shared, leaves, mixed) for count in (3, 30)]
+LARGE = [(make, 250) for make in (chain, leaves, mixed, shared)]
 DRAWN = [(*graph, labels, way) for graph in GRAPHS for labels in (False, True) for way in WAYS]
 DRAWN += [(*graph, True, "BT") for graph in LARGE]
 
