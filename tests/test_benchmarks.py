@@ -63,27 +63,20 @@ def _command(project: Path, *words: str, **environment: str) -> str:
 
 def test_the_command_measures_and_prints(project: Path, tmp_path: Path) -> None:
     absent = ["--peer", "torch=false", "--peer", "jax=false"]
-    words = ["neuron", "rnn", "start-up", "start-special", "--rounds", "1", "--markdown", *absent]
+    words = ["neuron", "start-up", "--rounds", "1", "--markdown", *absent]
     printed = _command(project, *words, "--json", str(tmp_path / "times.json"))
     for peer in ("torch", "torch-compile", "jax"):
         assert f"{peer} is not installed: skipped" in printed
     words_of_rows = [row.split()[:2] for row in printed.splitlines()]
     for name, peers in (
         ("neuron", [OURS, NUMPY, LIMIT]),
-        ("rnn", [OURS, NUMPY, LIMIT]),
         ("start-up", ["python", NUMPY, OURS]),
-        ("start-special", ["python", NUMPY, OURS]),
     ):
         assert [words for words in words_of_rows if words[:1] == [name]] == [
             [name, peer] for peer in peers
         ]
     assert "| workload | ours | NumPy | limit | / NumPy | / limit |" in printed
-    assert set(json.loads((tmp_path / "times.json").read_text())) == {
-        "neuron",
-        "rnn",
-        "start-up",
-        "start-special",
-    }
+    assert set(json.loads((tmp_path / "times.json").read_text())) == {"neuron", "start-up"}
 
 
 def test_growth_tells_how_each_size_ran(project: Path) -> None:

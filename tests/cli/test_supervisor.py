@@ -179,7 +179,7 @@ def test_a_script_of_a_session(place: Path) -> None:
     assert "error[E509]" in done.stderr and "5 | d = math.lgamma(1)" in done.stderr
 
 
-@pytest.mark.parametrize("words", [["explain"], ["why", "x"], ["graph"], ["hessian"], ["derive"]])
+@pytest.mark.parametrize("words", [["why", "x"], ["graph"]])
 def test_other_commands(place: Path, words: list[str]) -> None:
     done = call(place, *words, "fatal.expr")
     assert done.returncode == 4

@@ -19,6 +19,14 @@ from autodiff_cli.cli.watch import stamps_of
 
 from .conftest import Stream
 
+# The command, that looks at files more often.
+QUICK = """\
+import sys
+from autodiff_cli.cli import main, watch
+watch.POLL = 0.02
+sys.exit(main.main())
+"""
+
 
 @pytest.fixture
 def place(tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -41,7 +49,7 @@ def watching(place: Path) -> Iterator[subprocess.Popen[str]]:
     (place / "data.csv").write_text("1,2\n")
     (place / "a.expr").write_text("x = load('data.csv', requires_grad=True); loss = sum(x * x)\n")
     process = subprocess.Popen(
-        [sys.executable, "-m", "autodiff_cli", "run", "--watch", "a.expr", "--only", "gradients"],
+        [sys.executable, "-c", QUICK, "run", "--watch", "a.expr", "--only", "gradients"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
@@ -80,7 +88,7 @@ def test_runs_again_when_something_changed(place: Path, watching: subprocess.Pop
 def test_only_a_terminal_is_cleared(place: Path):
     (place / "a.expr").write_text("x = 2; loss = x * x\n")
     child = pexpect.spawn(
-        sys.executable, ["-m", "autodiff_cli", "a.expr", "-w"], timeout=60, encoding="utf-8",
+        sys.executable, ["-c", QUICK, "a.expr", "-w"], timeout=60, encoding="utf-8",
         env={**os.environ, "TERM": "xterm", "NO_COLOR": "1"},
     )  # fmt: skip
     child.expect("watching a.expr")
@@ -160,8 +168,8 @@ def test_the_sign_leaves_before_anything_is_written(place: Path):
     import pyte
 
     (place / "slow.expr").write_text(
-        "i = 0\nwhile i < 20000:\n    i = i + 1\nprint('half')\nx = 2\n"
-        "while i < 40000:\n    i = i + 1\nloss = x * x\n"
+        "i = 0\nwhile i < 4000:\n    i = i + 1\nprint('half')\nx = 2\n"
+        "while i < 8000:\n    i = i + 1\nloss = x * x\n"
     )
     code = (
         "import sys\n"
@@ -187,7 +195,7 @@ def test_the_sign_leaves_before_anything_is_written(place: Path):
 def test_checks_are_watched_too(place: Path):
     (place / "a.expr").write_text("x = 2; loss = x * x  #=> 4\n")
     process = subprocess.Popen(
-        [sys.executable, "-m", "autodiff_cli", "check", "--watch"],
+        [sys.executable, "-c", QUICK, "check", "--watch"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
@@ -225,7 +233,7 @@ def test_whatever_becomes_of_the_file(place: Path, project: Path, monkeypatch: p
     (place / "data.csv").write_text("1\n")
     file.write_text("import math\nif load('data.csv')[0] == 1: math.lgamma(1)\nprint('gone')\n")
     child = pexpect.spawn(
-        sys.executable, ["-m", "autodiff_cli", "run", "--watch", file.name, "--only", "values"],
+        sys.executable, ["-c", QUICK, "run", "--watch", file.name, "--only", "values"],
         encoding="utf-8", timeout=60,
     )  # fmt: skip
     child.expect("E509")
