@@ -51,7 +51,6 @@ def suggest(
     if len(word) == 1:
         return sorted(candidate for candidate in pool if candidate.lower() == folded)[:limit]
     closest = min(3, max(1, len(word) // 3))
-    letters = _letters(folded)
     found: list[tuple[float, bool, int, str]] = []
     for candidate in pool:
         length = len(candidate)
@@ -60,10 +59,7 @@ def suggest(
         other = candidate.lower()
         contained = _containment(folded, other)
         distance: float = closest + 2
-        # Both are lower bounds of the distance, and far cheaper than the distance itself.
-        if abs(length - len(word)) <= closest + 1 and (
-            (letters ^ _letters(other)).bit_count() <= 2 * closest + 2
-        ):
+        if abs(length - len(word)) <= closest + 1:  # a lower bound, and far cheaper
             distance = distance_of(folded, other, closest + 1)
         if length == 1 and distance and not folded.startswith(other):
             continue
@@ -141,14 +137,6 @@ def _containment(word: str, other: str) -> float | None:
     if len(short) < 3 or short not in long or 3 * len(short) < len(long):
         return None
     return 0.9 if long.startswith(short) else 1.0
-
-
-def _letters(word: str) -> int:
-    """The set of letters of a word as bits; an edit changes at most two of them."""
-    bits = 0
-    for char in word:
-        bits |= 1 << (ord(char) & 63)
-    return bits
 
 
 def distance_of(left: str, right: str, most: int) -> int:

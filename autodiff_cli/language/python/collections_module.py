@@ -111,7 +111,7 @@ def named_tuple(
     params = [Param(n, None, "normal", None, _NOWHERE) for n in ("_cls", *names)]
     members = {
         "__slots__": (),
-        "__new__": signature(typename, params, make, defaults),
+        "__new__": signature(f"{typename}.__new__", params, make, defaults),
         "__repr__": Method("__repr__", describe),
         "__match_args__": tuple(names),
         "_fields": tuple(names),
