@@ -178,7 +178,7 @@ def _stored(value: Any, dtype: np.dtype) -> Any:
     if not least <= value <= most:
         words = f"value cannot be converted to type {dtype.name} without overflow"
         raise _beyond(value, words, "RuntimeError")
-    return np.array(int(value) % 2**64, np.uint64).astype(dtype)
+    return np.array(int(value)).astype(dtype)
 
 
 def _beyond(value: Any, words: str, kind: str) -> AutodiffError:

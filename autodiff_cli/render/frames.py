@@ -6,6 +6,7 @@ and the work does not grow with the length of the line.
 
 from __future__ import annotations
 
+import sys
 from typing import NamedTuple
 
 from ..errors import Diagnostic
@@ -93,7 +94,7 @@ def _note(note: str, gutter: int, paint: Paint, width: int | None) -> list[str]:
     if note.startswith("\n"):
         margin = " " * (gutter + 3)
         lines = [printable(line) for line in note.strip("\n").split("\n")]
-        return [margin + line for line in in_columns(lines, (width or 1 << 30) - len(margin))]
+        return [margin + line for line in in_columns(lines, (width or sys.maxsize) - len(margin))]
     plain = " " * (gutter + 1) + "= note"
     first, *rest = prose(f"{plain}: ", note, width)
     lead = " " * (gutter + 1) + paint("= ", _BLUE) + paint("note", BOLD)

@@ -234,8 +234,7 @@ class Algebra:
         axes = [i for i, x in enumerate(factor.at) if is_summed(x) and labels.count(x) == 1]
         if not axes:
             return False
-        rest = self.reduced(atom.parts[0], tuple(axes))
-        return not rest.terms or not self._spelt(rest).terms
+        return not self._spelt(self.reduced(atom.parts[0], tuple(axes))).terms
 
     def _spelt(self, sum_: Sum) -> Sum:
         """A sum in which names are what they stand for."""

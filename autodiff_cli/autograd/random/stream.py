@@ -231,7 +231,7 @@ class Generator(Words):
             return np.arange(count).astype(dtype)
         step = np.arange(count - 1)
         place = step + (self._words(count - 1) % (count - step).view(np.uint64)).view(np.int64)
-        return swapped(step, place).astype(dtype, copy=False)
+        return swapped(step, place).astype(dtype)
 
     # Other distributions.
 

@@ -7,6 +7,7 @@ is written in: labels are escaped.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -201,7 +202,7 @@ def tree_of(
     stand below their node."""
     assert found.outline is not None
     deep = everything(width)
-    limit = 1 << 60 if near else most
+    limit = sys.maxsize if near else most
     bounds = deep if all else Bounds(limit, 5000, deep.depth, False, " (--all, --max-nodes)", "")
     tree = Tree(found.outline, bounds, _remarks(found.by_node, found.root, precision))
     tree.drawn = found.by_node if near and not all else None

@@ -6,6 +6,7 @@ are bounded whatever the graph.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field
@@ -44,7 +45,7 @@ class Bounds(NamedTuple):
 
 def everything(width: int) -> Bounds:
     """All that can be drawn in this width."""
-    return Bounds(1 << 60, 5000, max(8, min(200, (width - 24) // 2)), True, "", "")
+    return Bounds(sys.maxsize, 5000, max(8, min(200, (width - 24) // 2)), True, "", "")
 
 
 Remarks = Callable[["Node"], list[str]]
