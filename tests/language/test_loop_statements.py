@@ -275,7 +275,7 @@ def test_what_changes_between_replayed_steps(change: str, within: bool) -> None:
     compare(one, outcome(program, False, ""))
 
 
-@settings(max_examples=14, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs())
 def test_random_loops(program: str) -> None:
     compare(outcome(program, True, ""), outcome(program, False, ""))

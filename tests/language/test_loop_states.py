@@ -112,8 +112,8 @@ BESIDE = "    loss = (w * w).sum() * 2\n"
 
 @pytest.mark.parametrize("name", STATES)
 def test_as_python(name: str, replayed: list[int]) -> None:
-    for head, body in CASES[name]:
-        for steps in (2, 14):
+    for number, (head, body) in enumerate(CASES[name]):
+        for steps in (14,) if number % 3 else (2, 14):
             loop = f"for i in range({steps}):\n"
             text = (
                 f"import torch\nw = torch.ones(2, requires_grad=True)\n{head}{loop}{BESIDE}{body}"

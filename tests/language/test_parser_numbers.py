@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autodiff_cli.errors import AutodiffError
@@ -118,6 +118,7 @@ nested = st.recursive(
 )
 
 
+@settings(max_examples=40)
 @given(nested)
 def test_any_nested_list_of_numbers(values: list) -> None:
     assert repr(values_of(repr(values))) == repr(values).replace("-0,", "0,")
