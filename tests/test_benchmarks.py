@@ -62,10 +62,10 @@ def _command(project: Path, *words: str, **environment: str) -> str:
 
 
 def test_the_command_measures_and_prints(project: Path, tmp_path: Path) -> None:
-    absent = ["--peer", "torch=false", "--peer", "jax=false"]
+    absent = [word for peer in ("torch", "jax", "hips") for word in ("--peer", f"{peer}=false")]
     words = ["neuron", "start-up", "--rounds", "1", "--markdown", *absent]
     printed = _command(project, *words, "--json", str(tmp_path / "times.json"))
-    for peer in ("torch", "torch-compile", "jax"):
+    for peer in ("torch", "torch-compile", "jax", "hips"):
         assert f"{peer} is not installed: skipped" in printed
     words_of_rows = [row.split()[:2] for row in printed.splitlines()]
     for name, peers in (
