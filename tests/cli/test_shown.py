@@ -222,3 +222,10 @@ def test_sessions_of_standard_input(cli: Cli, options: str, ends: str) -> None:
 def test_a_large_graph_is_drawn_by_its_lines(cli: Cli) -> None:
     text = "x = 2; w = 0.9\nfor i in range(160):\n    x = x * w + 1\nloss = x"
     assert cli("graph", "-e", text, "-o", "it.svg", "--values", "--grads", COLUMNS="80").code == 0
+
+
+def test_a_report_of_what_is_no_file(cli: Cli) -> None:
+    text = "x = 2; loss = x * x"
+    shown = cli("report", "-e", text, "-o", "-"), cli("report", "-", "-o", "-", stdin=text)
+    names = [[name in report.out for name in ("&lt;expr&gt;", "&lt;stdin&gt;")] for report in shown]
+    assert names == [[True, False], [False, True]]
