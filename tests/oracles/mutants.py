@@ -52,6 +52,7 @@ SYMMETRIC = {
     "min", "minimum", "mul", "multiply", "ne", "promote_types", "result_type", "union", "TypeVar",
     "cast", "vdot", "_mul", "may_share_memory", "bitwise_and", "bitwise_or", "bitwise_xor",
     "suppress", "logical_xor", "transpose", "transpose_", "swapaxes", "logaddexp", "fmin", "fmax",
+    "common_prefix", "l1_loss", "mse_loss",
 }  # fmt: skip
 IDLE = {"check_circular", "encoding", "flush", "maxsize", "stacklevel", "strict", "daemon", "slots"}
 # Calls of an op that the tests make: they are no code of the op.
