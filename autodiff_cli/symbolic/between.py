@@ -50,6 +50,9 @@ MOST_WORK = 40_000  # steps after which no fewer names are tried
 
 Line = str | Node  # a name, or what a derivative is with respect to
 Found = tuple[Expression, list[tuple[str, Expression]]]
+# By the ids of an expression and of a part that is put into it for a name: what that makes, its
+# length, and the two.
+Put = dict[tuple[int, str, int], tuple[Expression, int, Expression, Expression]]
 
 
 def cuts(result: Node, ends: Mapping[Node, str]) -> list[Node]:
@@ -142,13 +145,14 @@ class Chain:
         self.meant: dict[tuple[Node, frozenset[Node]], Sum] = {}  # by what has a name below
         self.slopes: dict[int, Slopes] = {}
         self.pulled: dict[tuple[int, Sum, Sum], Sum] = {}
+        self.put: Put = {}
 
     def by(self, wrt: Node) -> Found:
         """The formula and its parts that have names. Raises NoFormula."""
         if self.best is None:
             self.best = self._best()
         lines = self._lines(self.best, wrt)
-        return merged(lines, self.best.gradients, self.taken)
+        return merged(lines, self.best.gradients, self.taken, self.put)
 
     def _best(self) -> Pass:
         """By the names with which the derivatives together are cheapest."""
@@ -185,7 +189,7 @@ class Chain:
             except NoFormula:
                 missing += 1
         ordered = {name: lines[name] for name in (*way.lines, *self.wrt) if name in lines}
-        found, more = shared(ordered, self.taken)
+        found, more = shared(ordered, self.taken, self.put)
         parts = [*found.values(), *(part for _, part in more)]
         length = sum(len(text(part)) for part in parts)
         return Priced((missing, sum(map(cost_of, parts)), length), size, way)
@@ -271,13 +275,13 @@ class Chain:
 
 
 def shared(
-    lines: dict[Line, Expression], taken: set[str]
+    lines: dict[Line, Expression], taken: set[str], put: Put
 ) -> tuple[dict[Line, Expression], list[tuple[str, Expression]]]:
     """With what is used once in its place, where that leaves lines short, and names for what is
-    repeated."""
+    repeated; `put`: what was put into something before."""
     uses = {name: Counter(uses_of(part)) for name, part in lines.items()}
     often = Counter(name for line in uses.values() for name in line.elements())
-    while _shortened(lines, uses, often):
+    while _shortened(lines, uses, often, put):
         pass
     said = {name for name in lines if isinstance(name, str)}
     rest, more = with_lets(Listed(tuple(lines.values())), taken | said, len(lines))
@@ -285,9 +289,11 @@ def shared(
     return dict(zip(lines, rest.parts, strict=True)), more
 
 
-def merged(lines: dict[Line, Expression], gradients: Mapping[str, str], taken: set[str]) -> Found:
+def merged(
+    lines: dict[Line, Expression], gradients: Mapping[str, str], taken: set[str], put: Put
+) -> Found:
     """The last line with the others as names for parts of it; `gradients`: with respect to what."""
-    found, more = shared(lines, taken)
+    found, more = shared(lines, taken, put)
     _, shown = found.popitem()
     lets = in_order([*((str(name), part) for name, part in found.items()), *more])
     chosen = {name: name for name, _ in lets}
@@ -298,7 +304,7 @@ def merged(lines: dict[Line, Expression], gradients: Mapping[str, str], taken: s
 
 
 def _shortened(
-    lines: dict[Line, Expression], uses: dict[Line, Counter[str]], often: Counter[str]
+    lines: dict[Line, Expression], uses: dict[Line, Counter[str]], often: Counter[str], put: Put
 ) -> bool:
     """Whether a line went: one that nobody reads, or into the one place that does; `uses`: the
     names in each, `often`: in all."""
@@ -306,8 +312,12 @@ def _shortened(
         if not isinstance(name, str) or often[name] > 1 or (often[name] and type(part) is Negative):
             continue  # its sign would stand within a product
         reader = next((line for line in lines if name in uses[line]), name)
-        whole = tidied(with_name(lines[reader], name, part))
-        if not often[name] or len(text(whole)) <= LONGEST_LINE:
+        key = id(lines[reader]), name, id(part)
+        if key not in put:
+            made = tidied(with_name(lines[reader], name, part))
+            put[key] = made, len(text(made)), lines[reader], part
+        whole, length, *_ = put[key]
+        if not often[name] or length <= LONGEST_LINE:
             often.subtract(uses[reader])
             lines[reader], uses[reader] = whole, Counter(uses_of(whole))
             often.update(uses[reader])

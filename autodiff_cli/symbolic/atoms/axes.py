@@ -19,6 +19,7 @@ from ...graph.node import Node, Shape
 from ..terms import Factor, Label, NoFormula, Sum, is_summed, label_key
 from ..writing.expression import Call, Expression, Index, Name, Number, static_text
 from ..writing.forms import Form, Forms, Layout, add, call, is_label, turned
+from ..writing.lets import cost_of
 from .matrices import sum_of_logarithms
 
 if TYPE_CHECKING:
@@ -309,7 +310,7 @@ def arranged(form: Form, layout: Layout, want: Layout) -> Form | None:
     """With the axes of a layout in the wanted order, among others of one element; None where one of
     them is not wanted."""
     order, marks = _arrangement(layout, want)
-    if order is None or (None in layout and order != sorted(order)):
+    if order is None:
         return None
     if None not in layout:
         form = permuted(form, order)
@@ -322,10 +323,11 @@ def arranged(form: Form, layout: Layout, want: Layout) -> Form | None:
 
 @lru_cache(1 << 12)
 def _arrangement(layout: Layout, want: Layout) -> tuple[list[int] | None, list[str]]:
-    """The places of the wanted axes in a layout, None where there is one that is not wanted; and
-    what an index makes of each."""
+    """The places of the wanted axes in a layout, None where there is one that is not wanted or some
+    of one element would move; and what an index makes of each."""
     order = [layout.index(x) for x in want if x in layout and x is not None]
-    if len(order) < len([x for x in layout if x is not None]):
+    plain = len(layout) - layout.count(None)
+    if len(order) < plain or (plain < len(layout) and order != sorted(order)):
         return None, []
     left = list(layout) if None in layout else [layout[i] for i in order]
     marks = []
@@ -340,21 +342,26 @@ def _arrangement(layout: Layout, want: Layout) -> tuple[list[int] | None, list[s
     return order, marks[next((i for i, mark in enumerate(marks) if mark != "None"), len(marks)) :]
 
 
-def side_by_side(
-    a: Form, one: Layout, b: Form, other: Layout
-) -> tuple[tuple[Form, Layout], tuple[Form, Layout]]:
-    """Two parts, the one of fewer axes with these at the places that the other has them; of two
-    matrices at the places that their product has them."""
+@lru_cache(1 << 12)
+def side_by_side(one: Layout, other: Layout) -> tuple[Layout, Layout]:
+    """The axes of two parts, those of the one of fewer at the places that the other has them; of
+    two matrices at the places that their product has them."""
     if len(one) > len(other):
-        second, first = side_by_side(b, other, a, one)
-        return first, second
+        return side_by_side(other, one)[::-1]
     both = tuple(sorted({*one, *other}, key=label_key)) if len(one) == len(other) == 2 else other
     if len(both) < 3 or None in both:
-        return (a, one), (b, other)
-    (found, *_), (beside, *_) = (
-        [*all_arranged([part], both), part] for part in ((a, one), (b, other))
+        return one, other
+    first, second = (
+        known if _arrangement(part, known)[0] is not None else part
+        for part in (one, other)
+        for known in [tuple(x if x in part else None for x in both)]
     )
-    return found, beside
+    return first, second
+
+
+def beside(form: Form, layout: Layout, want: Layout) -> Form:
+    """A part with its axes at these places."""
+    return arranged(form, layout, want) or form if layout != want else form
 
 
 def all_arranged(forms: list[tuple[Form, Layout]], want: Layout) -> Iterator[tuple[Form, Layout]]:
@@ -405,6 +412,16 @@ Operands = list[tuple[Expression, list[Any]]]  # with a label for each axis
 
 def is_einsum(shown: Any) -> bool:
     return isinstance(shown, Call) and shown.function == "einsum"
+
+
+def einsum_price(one: Form, other: Form) -> tuple[int, int]:
+    """What the sum of products of two parts costs, and its marks."""
+    cost, marks = 0, 4
+    for form in (one, other):
+        inside = is_einsum(form.shown)
+        cost += cost_of(form.shown) + (not inside)
+        marks += form.marks - 4 if inside else form.marks + 2 * (type(form.shown) is not Name)
+    return cost, marks
 
 
 def einsum(one: Form, ahead: Layout, other: Form, behind: Layout, result: Layout) -> Form:

@@ -33,6 +33,11 @@ NEGATION = 3
 ATOM = 9
 
 
+def priced(kind: Any) -> Any:
+    """With room for what an expression costs, which is asked again and again."""
+    return type(kind.__name__, (kind,), {"__module__": kind.__module__, "__doc__": kind.__doc__})
+
+
 class Name(NamedTuple):
     """Something that has a name, or a text of the program. `shape` when it is known."""
 
@@ -73,16 +78,19 @@ class Number(NamedTuple):
     value: Any
 
 
+@priced
 class Infix(NamedTuple):
     key: str
     left: Any
     right: Any
 
 
+@priced
 class Negative(NamedTuple):
     inner: Any
 
 
+@priced
 class Index(NamedTuple):
     """A place or places: a text, or expressions."""
 
@@ -90,17 +98,20 @@ class Index(NamedTuple):
     at: int | str | tuple[Any, ...]
 
 
+@priced
 class Transposed(NamedTuple):
     inner: Any
     mark: str = ".T"  # else it is equal to a negative
 
 
+@priced
 class Listed(NamedTuple):
     """A list of expressions."""
 
     parts: tuple[Any, ...]
 
 
+@priced
 class Call(NamedTuple):
     """`function(arguments, keyword=text)`."""
 
@@ -109,6 +120,7 @@ class Call(NamedTuple):
     keywords: tuple[tuple[str, str], ...] = ()
 
 
+@priced
 class Left(NamedTuple):
     """What was left out."""
 

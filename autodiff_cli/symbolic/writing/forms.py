@@ -75,6 +75,12 @@ def add(forms: Forms, layout: Layout, below: bool, form: Form) -> None:
         forms[layout, below] = form
 
 
+def is_better(forms: Forms, layout: Layout, below: bool, cost: int, marks: int) -> bool:
+    """Whether a form with this price would be added."""
+    known = forms.get((layout, below))
+    return known is None or (cost, marks) < price(known)
+
+
 def price(form: Form) -> tuple[int, int]:
     return cost_of(form.shown), form.marks
 
@@ -201,6 +207,16 @@ def is_condition(shown: Any) -> bool:
     return type(shown) is Call and shown[:2] == ("where", (*shown[1][:1], Number(1), Number(0)))
 
 
+def is_plain(shown: Any) -> bool:
+    """Whether a product with something costs what both cost, and one more: where that is easily
+    seen."""
+    while type(shown) is Infix and shown.key in ("mul", "div", "matmul"):
+        shown = shown.left
+    if type(shown) is Call:
+        return shown.function not in ("where", "tril", "triu", "sqrt")
+    return type(shown) is not Number
+
+
 def is_counted(shown: Any) -> bool:
     """Whether something holds integers, which no matrix is multiplied with."""
     if isinstance(shown, Transposed):
@@ -208,6 +224,12 @@ def is_counted(shown: Any) -> bool:
     if isinstance(shown, Call) and shown.function in ("transpose", "permute"):
         return is_counted(shown.arguments[0])
     return isinstance(shown, Call) and shown.function == "one_hot"
+
+
+def is_inverse(shown: Any) -> bool:
+    """Whether something is an inverse, or the transpose of one."""
+    inner: Any = shown.inner if isinstance(shown, Transposed) else shown
+    return isinstance(inner, Call) and inner.function == "inv"
 
 
 def inverted(form: Form) -> Form | None:

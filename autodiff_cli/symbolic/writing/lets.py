@@ -33,11 +33,15 @@ UNNAMED = (Transposed, Negative, Listed)
 SPARE = ("u", "v", "w", "z", "h", "q", "a", "b", "c", "d", *map("t{}".format, range(1, 99)))
 
 
-@lru_cache(1 << 12)
 def cost_of(shown: Any) -> int:
     """The operators and calls of an expression."""
-    own, inner = _opened(shown)
-    return own + sum(map(cost_of, inner))
+    if type(shown) in (Name, Number):
+        return 0
+    cost: int | None = getattr(shown, "cost", None)
+    if cost is None:
+        own, inner = _opened(shown)
+        cost = shown.cost = own + sum(map(cost_of, inner))
+    return cost
 
 
 def is_root(shown: Any) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import reduce
+from functools import lru_cache, reduce
 from math import prod
 from typing import Any
 
@@ -24,7 +24,7 @@ from ..atoms.windows import moved
 from ..shorter import opened, ways
 from ..terms import At, Factor, Label, NoFormula, Product, Sum, is_summed, label_key, renamed
 from .atom_form import AtomPrinter
-from .expression import Call, Expression, Index, Listed, Name, Number
+from .expression import Call, Expression, Index, Infix, Listed, Name, Number
 from .forms import (
     Form,
     Forms,
@@ -43,9 +43,12 @@ from .forms import (
     fits,
     infix,
     inverted,
+    is_better,
     is_condition,
     is_counted,
+    is_inverse,
     is_label,
+    is_plain,
     negative,
     price,
     promise,
@@ -428,8 +431,8 @@ class Printer(AtomPrinter):
             self._closed(form, layout, below, closing, sizes, forms)
 
     def _closed(
-        self, form: Form, layout: Layout, below: bool, closing: set[Any], sizes: Sizes,
-        forms: Forms,
+        self, form: Form, layout: Layout, below: bool, closing: set[Any] | frozenset[Any],
+        sizes: Sizes, forms: Forms,
     ) -> None:  # fmt: skip
         """A form with the labels that are met nowhere else summed."""
         if not closing:
@@ -477,39 +480,62 @@ class Printer(AtomPrinter):
         self.algebra.work += 1
         if not left or not right:
             return
-        closing = {
+        closing = frozenset(
             x for side in (left, right) for x in next(iter(side))[0]
             if is_label(x) and x not in outside
-        }  # fmt: skip
+        )  # fmt: skip
+        known = [(*key, form, is_plain(form.shown)) for key, form in right.items()]
         for (one, below), a in left.items():
-            for (other, under), b in right.items():
+            is_simple = is_plain(a.shown)
+            for other, under, b, plain in known:
                 if closing and not below and not under:
                     chained: Forms = {}
                     for label in closing:
                         if one[-1:] == (label,) == other[-2:][:1]:
-                            self._chained(a, one, b, other, label, chained)
+                            self._chained(a, one, b, other, label, outside, forms, chained)
                         if other[-1:] == (label,) == one[-2:][:1]:
-                            self._chained(b, other, a, one, label, chained)
+                            self._chained(b, other, a, one, label, outside, forms, chained)
                     self._all_closed(chained, outside, sizes, forms)
                 elif not below and not under:
                     vectors = len(one) == len(other) == 1 and None not in one + other
                     if vectors and one != other:
                         add(forms, one + other, False, call("outer", a, b))
                         add(forms, other + one, False, call("outer", b, a))
+                ahead, behind = one, other
                 layout = broadcast(one, other)
-                c, d = a, b
                 if layout is None and limit > 2:
-                    (c, ahead), (d, behind) = axes.side_by_side(a, one, b, other)
+                    ahead, behind = axes.side_by_side(one, other)
                     layout = broadcast(ahead, behind)
                 if layout is None or len(layout) > limit:
                     continue
+                is_below = below and under
+                wider = below == under and len(one) != len(other)
+                c, d = axes.beside(a, one, ahead), axes.beside(b, other, behind)
+                if (is_simple if c is a else is_plain(c.shown)) and (
+                    plain if d is b else is_plain(d.shown)
+                ):
+                    cost, marks = cost_of(c.shown) + cost_of(d.shown), c.marks + d.marks + wider
+                    if not self._may_be_better(forms, layout, is_below, closing, cost, marks):
+                        continue
                 if below == under:
-                    form, is_below = times(c, d), below
-                    if len(one) != len(other):
+                    form = times(c, d)
+                    if wider:
                         form = form._replace(marks=form.marks + 1)
                 else:
-                    form, is_below = divided(*((d, c) if below else (c, d))), False
+                    form = divided(*((d, c) if below else (c, d)))
                 self._closed(form, layout, is_below, closing, sizes, forms)
+
+    def _may_be_better(
+        self, forms: Forms, layout: Layout, below: bool, closing: frozenset[Any], cost: int,
+        marks: int,
+    ) -> bool:  # fmt: skip
+        """Whether a product of parts with this cost, summed, would be added anywhere."""
+        if not closing:
+            return is_better(forms, layout, below, cost + 1, marks)
+        return any(
+            is_better(forms, left, False, cost + 2 + below, more)
+            for left, more in sums(layout, closing, marks)
+        )
 
     def _einsum(
         self, left: tuple[Form, Layout] | None, right: tuple[Form, Layout] | None,
@@ -522,13 +548,15 @@ class Printer(AtomPrinter):
         result = sorted({*one, *other} & outside, key=lambda x: (is_summed(x), label_key(x)))
         if 2 < max(len(one), len(other), len(result)) <= limit:
             made = tuple(result)
-            add(forms, made, False, axes.einsum(a, one, b, other, made))
+            if is_better(forms, made, False, *axes.einsum_price(a, b)):
+                add(forms, made, False, axes.einsum(a, one, b, other, made))
 
     def _chained(
-        self, a: Form, one: Layout, b: Form, other: Layout, label: Label, forms: Forms
-    ) -> None:
+        self, a: Form, one: Layout, b: Form, other: Layout, label: Label, outside: set[Any],
+        known: Forms, forms: Forms,
+    ) -> None:  # fmt: skip
         """`a @ b`, where the last axis of `a` and the first of `b` are summed, of each matrix of a
-        batch."""
+        batch, unless it is `known` in better ways."""
         its, batch, ahead = other[:-2], one[:-2], one[-2:-1]
         behind = other[-1:] if len(other) > 1 else ()
         layout = (*(batch or its), *ahead, *behind)
@@ -536,10 +564,16 @@ class Printer(AtomPrinter):
             return
         if (batch and its and batch != its) or any(x in layout[:i] for i, x in enumerate(layout)):
             return
+        closing = frozenset(x for x in layout if is_label(x) and x not in outside)
+        may_solve = not batch and not its and (is_inverse(a.shown) or is_inverse(b.shown))
+        if not may_solve and not self._may_be_better(
+            known, layout, False, closing, cost_of(a.shown) + cost_of(b.shown), a.marks + b.marks
+        ):
+            return
         if any(is_counted(x.shown) or is_einsum(x.shown) for x in (a, b)):
             return
         add(forms, layout, False, infix("matmul", a, b))
-        if batch or its:
+        if not may_solve:
             return
         if len(one) == 2:
             inner, right = inverted(a), b
@@ -561,7 +595,11 @@ class Printer(AtomPrinter):
                 if squeezed is not None:
                     add(forms, plain, below, squeezed)
             if len(layout) == 2 and not isinstance(form.shown, Index):
-                add(forms, layout[::-1], below, turned(form))
+                other = layout[::-1]
+                if type(form.shown) is not Infix or is_better(
+                    forms, other, below, cost_of(form.shown) + 1, form.marks + 1
+                ):
+                    add(forms, other, below, turned(form))
             elif len(layout) > 2 and None not in layout[-2:]:
                 order = [*range(len(layout) - 2), len(layout) - 1, len(layout) - 2]
                 add(forms, (*layout[:-2], *layout[:-3:-1]), below, permuted(form, order))
@@ -577,9 +615,22 @@ class Printer(AtomPrinter):
 
     def _widened(self, layout: Layout, below: bool, form: Form, more: int, forms: Forms) -> None:
         """With axes of one element behind."""
+        wider = (*layout, *[None] * more)
+        if not is_better(forms, wider, below, cost_of(form.shown) + 1, form.marks + 1 + more):
+            return
         shown = Index(form.shown, ", ".join([":"] * len(layout) + ["None"] * more))
-        wide = Form(shown, form.marks + 1 + more)
-        add(forms, (*layout, *[None] * more), below, wide)
+        add(forms, wider, below, Form(shown, form.marks + 1 + more))
+
+
+@lru_cache(1 << 12)
+def sums(layout: Layout, closing: frozenset[Any], marks: int) -> tuple[tuple[Layout, int], ...]:
+    """The axes of the sums over some of those of a product, and their marks."""
+    left = tuple(x for x in layout if x not in closing)
+    plain = tuple(x for x in left if x is not None)
+    if not plain:
+        return (((), marks),)
+    kept = tuple(None if x in closing else x for x in layout)
+    return (left, marks), (kept, marks + 1), (plain, marks)
 
 
 def _plainest(forms: Forms) -> tuple[Form, Layout] | None:
