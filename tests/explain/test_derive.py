@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from autodiff_cli.explain.derive import Derived, derive_source
 from autodiff_cli.explain.model import Request
@@ -64,7 +64,7 @@ def test_formulas(text: str, formulas: dict[str, str]) -> None:
 
 
 @given(expressions())
-@SETTINGS
+@settings(SETTINGS, max_examples=25)
 def test_formulas_are_the_gradients(text: str) -> None:
     source = program(text)
     for raw in (False, True):

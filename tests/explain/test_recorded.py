@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -223,10 +224,16 @@ def formulas_in_latex() -> list[str]:
 
 
 def test_mathtext_compiles_what_is_recorded() -> None:
-    found = formulas_in_latex()
+    """Short ones first, as long as two marks stand behind each other as they did not before."""
+    found = sorted(set(formulas_in_latex()), key=len)
     assert len(found) > 200
+    met: set[tuple[str, str]] = set()
     for latex in found:
-        typeset(latex)
+        marks = re.findall(r"\\[A-Za-z]+|\\?[^\w\s]", latex)
+        pairs = {*pairwise(["", *marks])}
+        if not pairs <= met:
+            typeset(latex)
+        met |= pairs
 
 
 @pytest.mark.parametrize("raw", [False, True], ids=["", "raw"])
