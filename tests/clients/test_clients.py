@@ -610,52 +610,8 @@ def test_notebooks_show_pages() -> None:
     assert "another seed for one call" in (ad.hvp.__doc__ or "")
 
 
-TYPED = """\
-from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
-
-import autodiff_cli as ad
-
-
-def descend(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-    f = ad.value_and_grad("loss = sum((x - 3)**2)", wrt="x", seed=1)
-    value, slope = f(x=x)
-    return value, x - 0.1 * slope
-
-
-def wrong() -> str:
-    return ad.value_and_grad("loss = sum(x)")(x=1.0)[0]
-
-
-def main() -> None:
-    try:
-        print(descend(np.zeros(2)), ad.value("y = x * 2", of="y")(x=2.0))
-        print(ad.jacobian("y = x * x", ["x"], of="y", mode="forward")(x=np.ones(2))["x"])
-        print([item.label for item in ad.check(Path("demo.expr"), order=2).items])
-    except ad.AutodiffError as error:
-        span = error.span
-        print(error.code, error.message, ", ".join(error.helps), span.line if span else 0)
-    except ad.CheckFailed as failed:
-        print(failed.items)
-
-
-main()
-"""
-
-
-def test_typed_code(tmp_path: Path) -> None:
-    """mypy knows what functions return, and finds the one mistake."""
-    (tmp_path / "client.py").write_text(TYPED)
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--config-file=", "client.py"],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert 'client.py:16: error: Incompatible return value type (got "float", expected "str")' in (
-        done.stdout
-    )
-    assert "Found 1 error in 1 file" in done.stdout, done.stdout + done.stderr
+def test_checkers_of_types_look_into_the_package() -> None:
+    assert (Path(ad.__file__).parent / "py.typed").exists()
 
 
 ALONE = """\
