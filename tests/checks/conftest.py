@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,15 @@ def call(folder: Path) -> Run:
     return call  # type: ignore[return-value]  # CompletedProcess in fact
 
 
+@cache
+def validator(name: str) -> Any:
+    """Of a schema that ships."""
+    path = Path(checks.__file__).parent / "schema" / f"{name}-1.json"
+    schema = json.loads(path.read_text("utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
 def read(text: str, name: str) -> dict[str, Any]:
     """A document read by a strict reader and held against the schema that ships with it."""
 
@@ -122,8 +132,5 @@ def read(text: str, name: str) -> dict[str, Any]:
 
     (line,) = text.splitlines()
     found: dict[str, Any] = json.loads(line, parse_constant=refuse)
-    path = Path(checks.__file__).parent / "schema" / f"{name}-1.json"
-    schema = json.loads(path.read_text("utf-8"))
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.Draft202012Validator(schema).validate(found)
+    validator(name).validate(found)
     return found

@@ -83,8 +83,10 @@ def test_a_real_pytest_collects_items(run: Run, folder: Path) -> None:
     (folder / "bad.expr").write_text("x = [1, 2]\nloss = sum(x * x)  #=> 6\n")
     (folder / "_helper.expr").write_text("x = [\n")
     (folder / "broken.expr").write_text("x = [\n")
-    done = run(*PLUGIN, "--junit-xml", "out.xml", "-rf", module="pytest", **QUICK)
+    kept = (*PLUGIN[:2], "-q")  # which failed
+    done = run(*kept, "--junit-xml", "out.xml", "-rf", module="pytest", **QUICK)
     assert done.returncode == 1, done.stdout + done.stderr
+    assert "2 failed in" in run(*kept, "--lf", module="pytest", **QUICK).stdout
     assert "error[E603]: expectation failed: written 6, found 5" in done.stdout
     assert "FAILED bad.expr::expect[2]" in done.stdout
     assert "FAILED broken.expr::run" in done.stdout and "E101" in done.stdout
@@ -101,13 +103,6 @@ def test_a_real_pytest_collects_items(run: Run, folder: Path) -> None:
         assert refused.returncode == 1 and "#=> 6" in (folder / "bad.expr").read_text()
     updated = run(*PLUGIN, "--expr-update", "bad.expr", module="pytest", **QUICK)
     assert updated.returncode == 0 and "#=> 5" in (folder / "bad.expr").read_text()
-
-
-def test_the_last_failed_alone(run: Run, folder: Path) -> None:
-    (folder / "bad.expr").write_text("x = [1, 2]\nloss = sum(x * x)  #=> 6\n")
-    plugin = (*PLUGIN[:2], "-q")
-    assert "1 failed, 4 passed" in run(*plugin, module="pytest", **QUICK).stdout
-    assert "1 failed in" in run(*plugin, "--lf", module="pytest", **QUICK).stdout
 
 
 def test_the_plugin_checks_snapshots_of_programs_elsewhere(
