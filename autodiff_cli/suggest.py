@@ -133,7 +133,7 @@ def _containment(word: str, other: str) -> float | None:
     """A score for words that contain each other (a prefix is better), else None."""
     if len(word) > 3 and word[0] + word[-1] == other[0] + other[-1] and likely(word, other):
         return 1.0  # letters are left out: `params`
-    short, long = (word, other) if len(word) <= len(other) else (other, word)
+    short, long = sorted((word, other), key=len)
     if len(short) < 3 or short not in long or 3 * len(short) < len(long):
         return None
     return 0.9 if long.startswith(short) else 1.0

@@ -7,7 +7,7 @@ that may be overwritten.
 from __future__ import annotations
 
 import re
-from itertools import takewhile
+from os.path import commonprefix
 from typing import Any
 
 import numpy as np
@@ -237,8 +237,7 @@ def _graph_differences(snapshot: Snapshot, report: Report) -> list[Diagnostic]:
     if snapshot.chain is not None and report.graph is not None and not found:
         now = chain(report.graph)
         if now != snapshot.chain:
-            same = takewhile(lambda pair: len({*pair}) == 1, zip(snapshot.chain, now, strict=False))
-            at = len(list(same))
+            at = len(commonprefix([snapshot.chain, now]))  # noqa: RUF071 - of texts
             text = f"the chain of grad_fn differs: was {snapshot.chain[at : at + 60]!r}, "
             text += f"now {now[at : at + 60]!r}"
             found.append(_diagnostic(snapshot, "#: chain", text))

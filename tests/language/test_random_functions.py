@@ -17,6 +17,7 @@ from autodiff_cli.language.runtime import attributes
 from autodiff_cli.language.values.functions import call_value
 from autodiff_cli.session import Options
 from autodiff_cli.source import Source
+from tests.said import said
 from tests.together import together
 
 FIXTURE = json.loads(
@@ -121,3 +122,51 @@ def test_wrong_arguments_are_explained(code: str, expression: str) -> None:
     assert caught.value.code == code, caught.value
     assert caught.value.diagnostic.helps
     assert caught.value.diagnostic.span is not None
+
+
+# One argument of each is not what it may be.
+WRONG = """
+F.dropout(x, 'a') | F.dropout(x, p=-0.5) | F.dropout(x, 1.5) | torch.dropout(x, 2.0, True)
+torch.dropout(x, 'a', True) | torch.feature_dropout(x[0], 0.5, True)
+F.alpha_dropout(i, 0.5, True) | F.feature_alpha_dropout(x[0], 0.5, True)
+F.dropout1d(x[None, None]) | F.dropout3d(3) | F.rrelu(3) | F.rrelu(x, 'a') | F.rrelu(x, 0.1, 'b')
+F.rrelu(w, inplace=True) | F.gumbel_softmax(3) | F.gumbel_softmax(x, 'a')
+F.fractional_max_pool2d(3, 2) | torch.rand('a') | torch.rand(size='a') | torch.rand(2, size=2)
+torch.rand() | torch.rand(2, dtype='a') | torch.rand(2, siz=3) | torch.randint('a', (2,))
+torch.randint('a', 3, (2,)) | torch.randint(3, 'a') | torch.randint(1, 2, 3, 4)
+torch.randint(2, 3, (2,), low=1) | torch.randint(low=1, size=(2,)) | torch.randint(3, 4)
+torch.randperm('a') | torch.randn_like(3) | torch.randint_like(3, 4) | torch.randint_like(x, 'a')
+torch.randint_like(x, 'a', 4) | torch.empty_like(3) | torch.normal(1.0, 2.0)
+torch.normal(x, x, (2,)) | torch.normal('a', 1.0, (2,)) | torch.normal(1.0, 'a', (2,))
+torch.normal(1.0, 1.0, 'a') | torch.normal(x, 'a') | torch.normal('a', x) | torch.bernoulli(3)
+torch.bernoulli(x, 'a') | torch.multinomial(3, 2) | torch.multinomial(x, 'a') | torch.poisson(3)
+torch.binomial(3, x) | torch.binomial(x, 3) | torch.binomial(i, x) | torch.binomial(x, i)
+x.random_('a') | x.random_(1, 'a') | x.bernoulli_('a') | x.exponential_('a') | x.geometric_('a')
+x.cauchy_('a') | x.cauchy_(0, 'a') | x.log_normal_('a') | x.log_normal_(0, 'a') | x.uniform_('a')
+x.uniform_(0, 'a') | x.normal_('a') | x.normal_(0, 'a') | nn.init.uniform_(3)
+nn.init.uniform_(x, 'a') | nn.init.normal_(3) | nn.init.trunc_normal_(3)
+nn.init.trunc_normal_(x, 'a') | nn.init.trunc_normal_(x, 0, 1, 'a') | nn.init.constant_(3, 1)
+nn.init.constant_(x, 'a') | nn.init.ones_(3) | nn.init.zeros_(3) | nn.init.eye_(3)
+nn.init.eye_(x[0]) | nn.init.dirac_(3) | nn.init.dirac_(x) | nn.init.dirac_(c, 'a')
+nn.init.dirac_(c, 2) | nn.init.dirac_(c, 0) | nn.init.xavier_normal_(3)
+nn.init.xavier_normal_(x, 'a') | nn.init.kaiming_normal_(3) | nn.init.kaiming_normal_(x, 'a')
+nn.init.orthogonal_(3) | nn.init.orthogonal_(x, 'a') | nn.init.orthogonal_(x[0])
+nn.init.sparse_(3, 0.1) | nn.init.sparse_(x, 'a') | nn.init.sparse_(x, 0.1, 'a')
+nn.init.sparse_(x[0], 0.1) | nn.init.sparse_(x, 1.5) | nn.init.calculate_gain(3)
+nn.init.calculate_gain('leaky_relu', 'a') | g.manual_seed('a') | g.manual_seed(None)
+g.set_state(x) | torch.manual_seed('a') | g.words | torch.rand(2, generator=3)
+torch.rand(2, requires_grad=3)
+"""
+
+
+def test_words_of_wrong_arguments() -> None:
+    imports = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
+    values = "x, i, c = torch.ones(2, 2), torch.arange(4), torch.ones(3, 3, 3)\n"
+    values += "w, g = torch.ones(2, requires_grad=True), torch.Generator()\n"
+    calls = "".join(
+        f"try: {call.strip()}\nexcept Exception as e: print(type(e).__name__, e)\n"
+        for line in WRONG.strip().splitlines()
+        for call in line.split("|")
+    )
+    found = printed(imports + values + calls)
+    said("language").compare("test_random_functions.py::wrong", [found], found.count("\n"))

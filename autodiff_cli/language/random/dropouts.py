@@ -41,14 +41,11 @@ def _noisy(
         return tensor
     if not is_float(tensor.dtype):
         raise fault("E307 works-floating-point-numbers-2", name=name, x=tensor)
-    write = truth(inplace)
-    if write:
-        tensor.check_writable()
     if chance == 1:
         result = Tensor(F.mul(tensor.node, constant(np.zeros((), tensor.dtype))))
     else:
         result = noise(tensor, chance)
-    if write:
+    if truth(inplace):  # what may not be written is refused after the draw
         tensor.write(result.node)
         return tensor
     return result

@@ -180,9 +180,7 @@ def _gain(nonlinearity: Any, param: Any = None) -> float:
         raise fault("E205 calculate_gain-takes-name", kind_of(nonlinearity))
     if nonlinearity == "leaky_relu" and type(param) not in (int, float, type(None)):
         raise fault("E205 negative_slope-not-valid-number", str(param)[:40])
-    return initial_values.calculate_gain(
-        nonlinearity, None if param is None else number_argument("calculate_gain", "param", param)
-    )
+    return initial_values.calculate_gain(nonlinearity, param)
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {

@@ -418,8 +418,6 @@ def compile_augmented(tree: syntax.AugAssign, context: Context) -> RunStatement:
             key = key_run(scope)
             STATE.span = span
             try:
-                if isinstance(owner, Tensor):
-                    owner.check_writable()
                 current = index(owner, key)
                 operand = operand_run(scope)
                 STATE.span = span

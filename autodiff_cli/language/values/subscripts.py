@@ -38,7 +38,7 @@ def index(value: Any, key: Any) -> Any:
         except KeyError:
             known = ", ".join(represent(k) for k in list(value)[:8])
             names = [k for k in value if type(k) is str]
-            close = suggest(key, names, 1) if type(key) is str else []
+            close = suggest(key, names) if type(key) is str else []
             raise fault(
                 "E210 dict-no-key",
                 represent(key)[:60],
