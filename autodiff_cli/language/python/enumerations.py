@@ -26,7 +26,6 @@ class Listed(dict):
     """The names of a body while it runs: a value that is `auto()` is the next one of `values`."""
 
     def __init__(self, bases: list[UserClass]):
-        super().__init__()
         self.bases = bases
         self.values_listed: list[Any] = []
 
@@ -102,10 +101,9 @@ class Enumeration(UserClass):
         for member in cls.members.values():
             every |= member.fields["value"]
         keeps = INT_FLAG in cls.line  # bits of no name
-        if value < 0 and keeps:
-            value += 1 << max(every.bit_length(), value.bit_length())
-        elif value < 0:
-            value &= every
+        if value < 0:
+            above = 1 << max(every.bit_length(), value.bit_length())
+            value = value + above if keeps else value & every
         rest = value & ~every
         if rest and not keeps:
             return None
