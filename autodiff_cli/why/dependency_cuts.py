@@ -37,10 +37,7 @@ class Ways:
             origin = self.arrays.get(id(node.value))
             found = list(node.inputs)
             return found if origin is None else [*found, origin]
-        found = list(dict.fromkeys(node.inputs))
-        if node.body is not None:
-            found.extend(dependencies(node))
-        return found
+        return [*node.inputs, *dependencies(node)]
 
     def everything(self, roots: Iterable[Node]) -> list[Node]:
         """The roots and all they were made of, newest first."""

@@ -21,6 +21,7 @@ import pytest
 from scipy.special import expit, log_expit, log_softmax, logsumexp, softmax
 
 from autodiff_cli.autograd import reverse
+from autodiff_cli.autograd.tensor import AccumulateGrad
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.explain import export
 from autodiff_cli.explain.derive import Derived, derive_source
@@ -28,16 +29,31 @@ from autodiff_cli.explain.export import Exported
 from autodiff_cli.explain.model import Request
 from autodiff_cli.graph import op
 from autodiff_cli.graph.node import Node
-from autodiff_cli.graph.op import constant
+from autodiff_cli.graph.op import constant, leaf
 from autodiff_cli.graph.registry import F
+from autodiff_cli.graph.state import STATE
+from autodiff_cli.graph.walk import bodies, walk
 from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
 from autodiff_cli.transform.jax_source import in_jax
 from autodiff_cli.transform.simplify import representatives
 
+from ..ops.test_variations import FIXED
+from ..ops.test_variations import recorded as variations_recorded
 from ..recorded import cases as recorded
 from ..said import rounded, said
-from ..table import Case, apply, arrays_of, cases, each_op, nodes_of, weights
+from ..table import (
+    Case,
+    apply,
+    arrays_of,
+    cases,
+    each_op,
+    flat,
+    nodes_of,
+    weights,
+    without_signs,
+)
+from ..variations import Variation, arguments, variations
 from .test_textbook import CASES, DATA, FIXTURES
 
 SAMPLES = sorted(Path("samples").glob("*.*"))
@@ -168,11 +184,29 @@ def test_transforms_inside_of_a_program() -> None:
         np.testing.assert_allclose(found[i], (value(x + e) - value(x - e)) / 2e-6, 1e-4)
 
 
-def exported_sample(case: Case) -> Exported | None:
+def called(case: Case, variation: Variation) -> tuple[dict[str, Node], tuple[Node, ...]]:
+    """The operands of a changed sample by place, and its results."""
+    STATE.reset()
+    fixed = variations_recorded()[case.name].get(FIXED, ())
+    nodes = {
+        place: leaf(array, AccumulateGrad())
+        if array.dtype.kind == "f" and place not in fixed
+        else constant(array)
+        for place, array in variation.arrays.items()
+    }
+    args, kwargs = arguments(case, variation, nodes)
+    return nodes, without_signs(case, flat(case.op(*args, **kwargs)))
+
+
+def exported_sample(case: Case, changed: Variation | None = None) -> Exported | None:
     """What to write of a sample's results in one weighted sum; None where it has no gradient."""
-    nodes = nodes_of(case, arrays_of(case))
+    if changed is None:
+        nodes = nodes_of(case, arrays_of(case))
+        results = apply(case, nodes)
+    else:
+        nodes, results = called(case, changed)
     seeds = []
-    for i, node in enumerate(apply(case, nodes)):
+    for i, node in enumerate(results):
         if node.requires_grad and node.dtype.kind == "f":
             weight = constant(np.asarray(weights(case, node.shape, f"w{i}"), node.dtype))
             seeds.append(F.sum(node * weight))
@@ -212,6 +246,31 @@ def test_ops_give_their_gradients(case: Case) -> None:
         result_of(numpy)
         if case.name in CHOSEN["jax"]:
             runs("jax", f"op-{case.name}", code)
+
+
+def own_texts(case: Case, changed: Variation) -> set[str]:
+    """What ops write themselves of a changed sample and its gradients, for NumPy and for JAX."""
+    sample = exported_sample(case, changed)
+    if sample is None:
+        return set()
+    slopes = [slope for _, slope in sample.gradients.values()]
+    nodes = walk([node for node, _ in sample.results] + slopes, lambda n: bodies(n) or n.inputs)
+    return {
+        f"{node.op.key} {rounded(str(text(*node.args)))}"
+        for node in nodes
+        for text in (node.op.numpy, node.op.jax)
+        if callable(text)
+    }
+
+
+# Changed samples that write another text, with a digest of it; NumPy and JAX ran the code.
+CHANGED: dict[str, dict[str, str]] = json.loads((FIXTURES / "exported_changes.json").read_text())
+
+
+@each_op([c for c in cases() if c.name in CHANGED])
+def test_changed_samples_write_what_was_run(case: Case) -> None:
+    for label, text in CHANGED[case.name].items():
+        assert digest("\n".join(sorted(own_texts(case, variations(case)[label])))) == text, label
 
 
 def test_jax_has_no_array_that_others_see_changed() -> None:

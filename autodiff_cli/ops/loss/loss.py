@@ -277,7 +277,7 @@ def poisson_nll_loss(
 
 def _variance(input, var):
     if var.weak:
-        var = var * F.expand(1.0, input.shape) if input.shape else var * 1.0
+        var = var * F.ones_like(input)
     if known(var) and (value_of(var) < 0).any():
         raise fault("E504 gaussian_nll_loss-negative-variance")
     if var.shape != input.shape:

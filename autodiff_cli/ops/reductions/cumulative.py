@@ -38,10 +38,15 @@ def _running(ufunc):
     def kernel(x, dim, dtype):
         dtype = _running_dtype(x, dtype)
         x = np.asarray(x, dtype)
-        wide = _WIDER.get(np.dtype(dtype).name, dtype)  # in exported code it is a type
+        wide = _WIDER.get(dtype.name, dtype)
         return (ufunc.accumulate(x, axis=dim, dtype=wide) if x.ndim else x).astype(dtype)
 
     return kernel
+
+
+def _in_dtype(name, input, dtype):
+    """The text in a dtype that is asked for."""
+    return f"np.{name}(input, dim, dtype=dtype)" if input.shape and dtype is not None else None
 
 
 def _sums(x, dim, dtype):
@@ -57,9 +62,8 @@ def _sums(x, dim, dtype):
 @opaque(
     _sums,
     numpy=lambda input, dim, dtype: (
-        "np.cumsum(input, dim)"
-        if input.shape and dtype is None and input.dtype.kind == "f"
-        else None
+        _in_dtype("cumsum", input, dtype)
+        or ("np.cumsum(input, dim)" if input.shape and input.dtype.kind == "f" else None)
     ),
     shape=_running_shape,
     check=recorded_as_float("cumsum"),
@@ -114,6 +118,7 @@ def backwards(decay, g, dim):
 
 @opaque(
     _running(np.multiply),
+    numpy=lambda input, dim, dtype: _in_dtype("cumprod", input, dtype),
     shape=_running_shape,
     check=recorded_as_float("cumprod"),
     inplace=True,

@@ -396,7 +396,9 @@ def cdist(
     if not p >= 0:
         raise fail("E504", f"`cdist` of order {p}", help="the order must not be negative")
     batch = broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
-    x1, x2 = (F.expand(x, (*batch, *x.shape[-2:])) for x in (x1, x2))
+    x1, x2 = (
+        x if x.shape[:-2] == batch else F.expand(x, (*batch, *x.shape[-2:])) for x in (x1, x2)
+    )
     if _by_product(p, compute_mode, x1, x2):
         distances = F.euclidean_dist(x1, x2)
         return F.view(distances, distances.shape)

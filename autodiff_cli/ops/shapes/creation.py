@@ -426,7 +426,6 @@ def _cosines(*weights):
 def _window(name, shape, doc):
     def window(window_length: int, periodic: bool = True, *, dtype: Dtype | None = None):
         dtype = dtype or STATE.default_dtype
-        check_sizes((window_length,))
         if window_length < 2:
             return _fill((window_length,), 1, dtype)
         period = window_length if periodic else window_length - 1

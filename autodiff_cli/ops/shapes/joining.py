@@ -431,7 +431,6 @@ def meshgrid(tensors: TensorList, *, indexing: str = "ij"):
 
 
 def _block_shape(tensors):
-    _some(tensors, "block_diag")
     for i, x in enumerate(tensors):
         if x.ndim > 2:
             raise fault("E302 block_diag-needs-most-dims", i, x)
