@@ -1,5 +1,5 @@
-"""Jacobians from scaled batches are those from batches: all samples between other ops, the first of
-each op alone too, the further ones in one mode."""
+"""Jacobians from scaled batches are those from batches: samples of each op between other ops, the
+first one alone too, the second in one mode."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def small(case: Case) -> bool:
     return bool(sizes) and sum(sizes) <= SMALL and case.op.name != "nn.functional.ctc_loss"
 
 
-@each_op(c for c in cases() if small(c))
+@each_op(c for c in cases() if c.number < 2 and small(c))
 def test_jacobians_are_equal(case: Case) -> None:
     nodes = nodes_of(case, arrays_of(case))
     inputs = [nodes[place] for place in variables(case)]
@@ -44,7 +44,7 @@ def test_jacobians_are_equal(case: Case) -> None:
         tolerance = TOLERANCE[min(x.dtype.itemsize for x in (out, *inputs))]
         # Where there is no slope the rules have PyTorch's convention, their derivatives need not.
         modes = ("reverse", "forward") if case.sample.order else ("reverse",)
-        for mode in modes if case.number == 0 else modes[case.number % 2 - 1 :][:1]:
+        for mode in modes if case.number == 0 else modes[-1:]:
             found = jacobians.jacobian(out, inputs, mode)
             for g, h, x in zip(found, wanted, inputs, strict=True):
                 assert g.shape == (*out.shape, *x.shape)
