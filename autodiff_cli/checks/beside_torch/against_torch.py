@@ -164,8 +164,9 @@ class Beside:
         from tempfile import mkdtemp
 
         script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_side.py")
-        root = os.environ.get("SYSTEMROOT", "")  # Windows starts no process without it
-        environment = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "SYSTEMROOT": root}
+        environment = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+        if "SYSTEMROOT" in os.environ:  # Windows starts no process without it
+            environment["SYSTEMROOT"] = os.environ["SYSTEMROOT"]
         self.folder = mkdtemp()
         self.process = subprocess.Popen(
             [sys.executable, "-I", "-B", script, *torch_folders()],
