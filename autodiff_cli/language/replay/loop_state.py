@@ -29,6 +29,7 @@ from .reachability import PLAIN, Entry, Reach, named
 
 NUMBERS = (int, float, Varying)
 SIMPLE = (bool, str, type(None))
+FIXED = (*SIMPLE, int, np.dtype)  # what never changes
 
 
 class Shown(NamedTuple):
@@ -142,8 +143,21 @@ class Changes:
             return False
         if now.grad is not None and (now.grad.requires_grad or _shared(now.grad)):
             return False
-        self.shown[tensor] = node is not old
+        self.show(tensor, node is not old)
         return True
+
+    def show(self, tensor: Tensor, value: bool) -> None:
+        """Note that a tensor shows another value, or has another gradient."""
+        if value or tensor not in self.shown:
+            self.shown[tensor] = value
+
+    def add(self, other: Changes) -> None:
+        """Note what changed at another time."""
+        for mine, its in zip(self.places, other.places, strict=True):
+            mine.update(its)
+        self.grown.update(other.grown)
+        for tensor, value in other.shown.items():
+            self.show(tensor, value)
 
     def reached(self, snapshot: Snapshot) -> Changes:
         """What of it can be reached from there: what a step could before may be out of reach."""
@@ -191,8 +205,15 @@ RUNNING = frozenset(
 
 def settings() -> list[Any]:
     """What a program has set for all that follows."""
-    kept = [repr(value) for name, value in vars(STATE).items() if name not in RUNNING]
-    return [Pass.hooked, *kept]
+    found: list[Any] = [Pass.hooked]
+    for name, value in vars(STATE).items():
+        if name in RUNNING:
+            continue
+        if isinstance(value, list):
+            found.append([*map(id, value)])
+        else:
+            found.append(value if isinstance(value, FIXED) else repr(value))
+    return found
 
 
 def _grew(value: Any, before: list[Entry], now: list[Entry]) -> bool:
@@ -329,6 +350,7 @@ class Held:
         self.objects: dict[int, tuple[Any, dict[str, Any]]] = {}
         # A tensor's memory counts who looks at it, therefore nothing here holds it.
         self.memory: list[tuple[Tensor, Any, dict[str, Any]]] = []
+        self.marks: list[tuple[Node, Any]] = []
         for value, parts in snapshot.values.values():
             for holder in [_inside(value), *[holder for holder, _, _ in parts]]:
                 self._contents(holder)
@@ -341,7 +363,9 @@ class Held:
                 if part is not None:
                     self._fields(part)
                     self._fields(part.accumulator)
+                    self._marked(part.node)
                     if part.storage is not None:
+                        self._marked(part.storage.node)
                         fields = _fields(part.storage)
                         self._contents(fields["apart"])
                         self.memory.append((part, weakref(part.storage), fields))
@@ -349,6 +373,12 @@ class Held:
     def _contents(self, value: Any) -> None:
         if isinstance(value, list | dict | set) and id(value) not in self.containers:
             self.containers[id(value)] = value, value.copy()
+
+    def _marked(self, node: Any) -> None:
+        while type(node) is Node:
+            self.marks.append((node, node.marks))
+            self._fields(node.marks)
+            node = node.body
 
     def _fields(self, value: Any) -> None:
         fields = _fields(value)  # none of None and of what is freed
@@ -369,6 +399,8 @@ class Held:
         for value, fields in self.objects.values():
             for name, field in fields.items():
                 setattr(value, name, field)
+        for node, marks in self.marks:
+            node.marks = marks
         for tensor, storage, fields in self.memory:
             tensor.storage = storage()
             if tensor.storage is None:  # nobody else looked at it
@@ -405,4 +437,16 @@ def put_back(state: tuple[Any, Any, list[Any]]) -> None:
     if where is not None:
         STATE.default_generator.set_state(where)
     for stream, stood in zip(STATE.streams.values(), others, strict=False):
-        stream.put_back(stood)
+        if stream.draws != stood[0]:
+            stream.put_back(stood)
+
+
+def drawn() -> Any:
+    """Where the generators of random numbers stand, to be compared."""
+    others = [stream.draws for stream in STATE.streams.values()]
+    generator = STATE.default_generator
+    if generator is None:
+        return others
+    seed, words, kept = generator.get_state()
+    state = words["state"]
+    return seed, kept, state["pos"], state["key"].tobytes(), others

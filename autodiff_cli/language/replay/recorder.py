@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...autograd.tensor import Tensor
-from ...engine.evaluate import plan
+from ...engine.evaluate import evaluate, plan
 from ...engine.plan.schedule import planned
 from ...graph.node import Node
 from ...graph.op import ARGUMENT, argument, constant, looked_at, value_of
@@ -35,6 +35,7 @@ from .loop_state import (
     Place,
     Slot,
     Snapshot,
+    drawn,
     is_plain,
     same,
 )
@@ -71,6 +72,12 @@ class Names(dict):
         self.asked.discard(name)
         super().__setitem__(name, value)
 
+    def pop(self, name: str, *default: Any) -> Any:
+        """Delete a name that the step assigned."""
+        if name in self.asked:
+            raise RecordingAborted
+        return super().pop(name, *default)
+
 
 class Recorder:
     """What a step reads and does, while it is recorded."""
@@ -96,7 +103,7 @@ class Recorder:
         self.looked = 0  # nodes that were computed for numbers, as often as they were
         self.since = Node.counter()
         self.draws = False
-        self.stood = _draws()
+        self.stood = drawn()
         self.generator = STATE.default_generator
 
     # -- what the step is given -------------------------------------------------------------------
@@ -111,8 +118,9 @@ class Recorder:
                 slots.append(Slot(tensor, True))
         slots.extend(Place(*where) for where in self.changes.tensors.values())
         nodes = [slot.node(self.names) for slot in slots]
-        if None in nodes:
+        if any(node is None for node in nodes):
             raise RecordingAborted
+        evaluate([node for node in nodes if node is not None])
         for slot, node in zip(slots, nodes, strict=True):
             if isinstance(slot, Place):
                 slot.set(self.names, self._placed(slot, node))
@@ -159,6 +167,7 @@ class Recorder:
         if type(value) in NUMBERS:
             return self._number(Place(None, name), value)
         if name in self.changes.rebound and self._free(value):
+            evaluate([value.node])
             return self._placed(Place(None, name), value.node)
         self.fixed[name] = value
         return value
@@ -258,7 +267,7 @@ class Recorder:
             and after.known
             and changes.within(self.changes)
             and not changes.grown
-            and self.stood == _draws()
+            and self.stood == drawn()
             and not looked_at([*self.arguments, *self.tape.fed.values()])
             and all(same(self.names.get(name), value) for name, value in self.fixed.items())
             and all(self._only_read(tensor) for tensor in self.given)
@@ -298,9 +307,12 @@ class Recorder:
     def draw(self, draw: Callable[[], np.ndarray], requires_grad: bool) -> Tensor:
         """Random numbers of the default generator, drawn anew in every step."""
         self.draws = True
-        if requires_grad or STATE.default_generator is not self.generator:
+        known = STATE.default_generator is self.generator and self.stood == drawn()
+        if requires_grad or not known:
             raise RecordingAborted
-        return self._chosen(draw, ())
+        found = self._chosen(draw, ())
+        self.stood = drawn()
+        return found
 
     def _chosen(self, function: Callable[..., np.ndarray], registers: tuple[int, ...]) -> Tensor:
         return self._tensor(self.tape.array(function, registers))
@@ -317,10 +329,11 @@ class Recorder:
             raise RecordingAborted
         if self.depends(value.node):
             raise RecordingAborted
+        evaluate([value.node])
         base = Tensor(constant(value_of(value.node)))
         if isinstance(key, Tensor | list):
             return self._chosen(
-                lambda *given: value_of(read(base, make(list(given))).node), tuple(registers)
+                lambda *given: _read(read, base, make(list(given))), tuple(registers)
             )
         self.viewed.append((value, value.looked_at))
         array = value_of(value.node)
@@ -355,11 +368,12 @@ class Recorder:
             raise RecordingAborted
         if any(x.requires_grad or x in self.changes.shown for x in values):
             raise RecordingAborted
+        evaluate([x.node for x in values])
         arrays = [value_of(x.node) for x in values]
         return self._chosen(lambda at: arrays[at], (key.at,))
 
 
-def _draws() -> list[int]:
-    """How often Python's generator and NumPy's were asked: functions of theirs have names that the
-    recorder is told of."""
-    return [stream.draws for stream in STATE.streams.values()]
+def _read(read: Callable[[Any, Any], Any], tensor: Tensor, key: Any) -> np.ndarray:
+    node = read(tensor, key).node
+    evaluate([node])
+    return value_of(node)

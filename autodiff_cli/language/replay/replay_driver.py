@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from ...autograd.tensor import Tensor
+from ...engine.evaluate import evaluate
 from ...graph.op import value_of
 from ...graph.state import STATE, packs
 from ...graph.strides import strides_of
@@ -50,11 +51,13 @@ class Replay:
         self.scope = scope
         names = scope.names
         nodes = [slot.node(names) for slot in recorded.slots]
+        self.fits = all(node is not None for node in nodes)
+        evaluate([node for node in nodes if node is not None])
         arrays = [value_of(node) for node in nodes if node is not None]
         strides = [strides_of(node) for node in nodes if node is not None]
         numbers = [place.get(names) for place in recorded.numbers]
-        layouts = [layout(array) for array in arrays]
-        self.fits = (layouts, strides) == (recorded.layouts, recorded.strides)
+        self.fits = self.fits and [layout(array) for array in arrays] == recorded.layouts
+        self.fits = self.fits and strides == recorded.strides
         self.first = self.now = State(arrays, numbers, [], [])
         self.last: Last | None = None
         self.added: list[list[Any]] = [[] for _ in recorded.appended]
@@ -105,6 +108,7 @@ class Replay:
                 place.set(names, number)
             for (values, _), more in zip(recorded.appended, self.added, strict=True):
                 values.extend(more)
+        self.last = None
         return last
 
 
@@ -126,6 +130,7 @@ class Run:
         self.source: Snapshot | None = None
         self.before: Snapshot | None = None
         self.changes: Changes | None = None  # between the last two steps; None: they differed
+        self.known: Changes | None = None  # of all steps so far
         self.tries = self.looks = self.left = self.replayed = 0
 
     def steps(self, source: Any) -> Any:
@@ -194,8 +199,10 @@ class Run:
         """Compare what a step left with what the one before it left, and with a recording."""
         loop, names = self.loop, self.scope.names
         self.looks += 1
+        grown = () if self.known is None else self.known.grown
         kept = self.kept
-        grown = () if kept is None else kept.changes.grown
+        if kept is not None:
+            grown = kept.changes.grown
         now = Snapshot(named_values(self.scope, loop.read), grown)
         if kept is not None and kept.stands(now, names, loop.assigned):
             replay = Replay(kept, self.scope)
@@ -208,6 +215,11 @@ class Run:
         before, self.before = self.before, now
         if before is not None:
             self.changes = before.changes(now, names, loop.assigned)
+            if self.changes is None:
+                self.known = None
+            elif self.known is not None:
+                self.changes.add(self.known)
+            self.known = self.changes
         loop.refused = not now.known or self.tries >= MOST_TRIES or self.looks > MOST_LOOKS
 
     def _record(self, item: Any) -> None:
@@ -273,8 +285,9 @@ def replayed(
 ) -> Any:
     """Run steps of a loop that nobody watches, as long as that may be worth it; the signal of one
     that left it."""
-    inside = STATE.batching, STATE.opened, STATE.levels, STATE.dual, packs(), STATE.recorder
-    watched = STATE.observers, STATE.grad_read, STATE.readers, STATE.overrides, STATE.wrt
-    if any((*inside, STATE.anomaly, *watched)) or not HOUSEKEEPING.replays:
+    inside = STATE.batching or STATE.opened or STATE.levels or STATE.dual or packs()
+    busy = inside or STATE.anomaly or STATE.recorder is not None
+    watched = STATE.observers or STATE.grad_read or STATE.readers or STATE.overrides or STATE.wrt
+    if busy or watched or not HOUSEKEEPING.replays:
         return None
     return Run(loop, scope, items, assign, body).steps(source)
