@@ -120,6 +120,7 @@ class Recorder:
         nodes = [slot.node(self.names) for slot in slots]
         if any(node is None for node in nodes):
             raise RecordingAborted
+        # Before one of them is an argument, which is all that others would be computed from.
         evaluate([node for node in nodes if node is not None])
         for slot, node in zip(slots, nodes, strict=True):
             if isinstance(slot, Place):
