@@ -681,7 +681,8 @@ def written_down(mutants: list[dict[str, Any]], folder: Path) -> Iterator[dict[s
         if not mutant["verdict"].startswith("killed") and mutant["file"].endswith(".py")
     ]
     ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(PACKAGE, folder / PACKAGE.name, ignore=ignored)
+    for part in (PACKAGE, ROOT / "tests" / "clients"):
+        shutil.copytree(part, folder / part.relative_to(ROOT), ignore=ignored)
     shutil.copy(ROOT / "pyproject.toml", folder)
     checks = (["mypy", "--no-error-summary"], ["ruff", "check", "--no-cache", "-q", "--select=F"])
     for mutant in [None, *left]:  # the first time as it is: mypy keeps what it found
