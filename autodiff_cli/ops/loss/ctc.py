@@ -67,7 +67,6 @@ def _backward(emitted, skips, input_lengths, target_lengths):
             skips[:, 2:], np.logaddexp(total[:, :-2], after[:, 2:]), total[:, :-2]
         )
         ends = input_lengths - 1 == time
-        total[ends] = -np.inf
         total[rows[ends], last[ends]] = 0
         some = ends & (target_lengths > 0)
         total[rows[some], last[some] - 1] = 0
