@@ -115,6 +115,9 @@ TRIED = {
     "import torch\nn = 3\nx = torch.full(n, 1.0)\n": ("full(n,", "full((n,),", "`(n,)` for `n`"),
     "import torch\nx = torch.ones(6).unflatten(0, 6)\n": ("(0, 6)", "(0, (6,))", "`(6,)` for `6`"),
     "import torch\nx = torch.zeros(size=3)\n": ("size=3", "size=(3,)"),
+    "import torch\nx = torch.ones(2)\nm = torch.any(x, dim=())\n": (
+        "torch.any(x, dim=())", "x != 0", "`x != 0`",
+    ),
     "import torch\nx = torch.rand(size=3)\n": ("size=3", "size=(3,)", "write `(3,)`"),
     "import torch\nx = torch.randint(0, 5, 3)\n": ("5, 3", "5, (3,)", "write `(3,)`"),
     "import torch\nx = torch.normal(0.0, 1.0, 3)\n": ("1.0, 3", "1.0, (3,)", "write `(3,)`"),

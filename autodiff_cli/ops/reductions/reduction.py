@@ -371,25 +371,25 @@ def _truth(ufunc):
     return kernel
 
 
-def _over_some(input, dim, keepdim):
+def _over_some(name, dim):
     """Unlike other reductions these take no dims for none of them."""
     if dim == ():
-        raise fault("E308 over-no-dims")
+        raise fault("E308 over-no-dims", name)
 
 
 TRUTH = {
-    "dtype": _truth_dtype, "properties": PARTIAL, "check": _over_some,
+    "dtype": _truth_dtype, "properties": PARTIAL,
     "samples": [S(bools(2, 3)), S(bools(2, 3), 1), S(t(2, 3), (0, 1), True)],
     "errors": [Bad("E308", bools(2), ())],
 }  # fmt: skip
 
 
-@reduction(_truth(np.logical_and), **TRUTH)
+@reduction(_truth(np.logical_and), check=lambda _, dim, keepdim: _over_some("all", dim), **TRUTH)
 def all_(input: Tensor, dim: Dims | None = None, keepdim: bool = False):
     """Whether all elements are true (not 0)."""
 
 
-@reduction(_truth(np.logical_or), **TRUTH)
+@reduction(_truth(np.logical_or), check=lambda _, dim, keepdim: _over_some("any", dim), **TRUTH)
 def any_(input: Tensor, dim: Dims | None = None, keepdim: bool = False):
     """Whether any element is true (not 0)."""
 
