@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,15 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # is enough for those within it.
 _run = pytest.Function.runtest
 _run.__code__ = _run.__code__.replace(co_stacksize=1 << 17)
+
+
+@pytest.hookimpl(optionalhook=True, wrapper=True)
+def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
+    """`-n auto`: half as many again as there are processors, as tests wait for the processes,
+    terminals and browsers that they start."""
+    found = yield
+    named = os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS")
+    return found if named else found + found // 2
 
 
 @pytest.hookimpl(optionalhook=True)
