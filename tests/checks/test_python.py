@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,13 +14,36 @@ import numpy as np
 import pytest
 
 import autodiff_cli as ad
+from autodiff_cli.cli import pytest_plugin
 
 from .conftest import Run
 
-PLUGIN = ("-p", "autodiff_cli.cli.pytest_plugin", "-p", "no:cacheprovider", "-q")
-
 # Other plugins of the environment take longer to load than these tests do.
 QUICK = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+Pytest = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def pytested(folder: Path) -> Pytest:
+    """Run pytest with the plugin in this process, which is quicker: its status, and what it says.
+    What it changes of this process is as it was then."""
+
+    def call(*words: str, cache: bool = False, **variables: str) -> tuple[int, str]:
+        quiet = ("-q", "-p", "no:faulthandler", *(() if cache else ("-p", "no:cacheprovider")))
+        out = io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(out):
+            for name in ("CI", "PYTEST_XDIST_WORKER", "PYTEST_ADDOPTS"):
+                patch.delenv(name, raising=False)
+            for name, value in (QUICK | variables).items():
+                patch.setenv(name, value)
+            for name in ("path", "meta_path"):
+                patch.setattr(sys, name, [*getattr(sys, name)])
+            code = pytest.main([*quiet, *words], plugins=[pytest_plugin])
+            for name in [n for n in sys.modules if n in ("conftest", "test_it", "test_net")]:
+                del sys.modules[name]
+        return int(code), out.getvalue()
+
+    return call
 
 
 def test_check_returns_items_or_raises(folder: Path) -> None:
@@ -79,14 +105,14 @@ def test_gradcheck_of_somebody_elses_gradients() -> None:
     assert "at [0]: 1.5 is claimed" in str(failed.value) and "at [1]" not in str(failed.value)
 
 
-def test_a_real_pytest_collects_items(run: Run, folder: Path) -> None:
+def test_a_real_pytest_collects_items(run: Run, pytested: Pytest, folder: Path) -> None:
     (folder / "bad.expr").write_text("x = [1, 2]\nloss = sum(x * x)  #=> 6\n")
     (folder / "_helper.expr").write_text("x = [\n")
     (folder / "broken.expr").write_text("x = [\n")
-    kept = (*PLUGIN[:2], "-q")  # which failed
+    kept = ("-p", "autodiff_cli.cli.pytest_plugin", "-q")  # which failed
     done = run(*kept, "--junit-xml", "out.xml", "-rf", module="pytest", **QUICK)
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "2 failed in" in run(*kept, "--lf", module="pytest", **QUICK).stdout
+    assert "2 failed in" in pytested("--lf", cache=True)[1]
     assert "error[E603]: expectation failed: written 6, found 5" in done.stdout
     assert "FAILED bad.expr::expect[2]" in done.stdout
     assert "FAILED broken.expr::run" in done.stdout and "E101" in done.stdout
@@ -94,33 +120,31 @@ def test_a_real_pytest_collects_items(run: Run, folder: Path) -> None:
     cases = ElementTree.parse(folder / "out.xml").getroot().iter("testcase")
     names = "run expect[2] grad run grad run grad"
     assert [case.get("name") for case in cases] == names.split()
-    alone = run(*PLUGIN, "bad.expr::expect[2]", "demo.expr", "-k", "grad or expect",
-                module="pytest", **QUICK)  # fmt: skip
-    assert alone.returncode == 1 and "1 failed, 1 passed" in alone.stdout
+    code, said = pytested("bad.expr::expect[2]", "demo.expr", "-k", "grad or expect")
+    assert code == 1 and "1 failed, 1 passed" in said
     for variable in ("CI", "PYTEST_XDIST_WORKER"):
-        refused = run(*PLUGIN, "--expr-update", "bad.expr", module="pytest", **QUICK,
-                      **{variable: "1"})  # fmt: skip
-        assert refused.returncode == 1 and "#=> 6" in (folder / "bad.expr").read_text()
-    updated = run(*PLUGIN, "--expr-update", "bad.expr", module="pytest", **QUICK)
-    assert updated.returncode == 0 and "#=> 5" in (folder / "bad.expr").read_text()
+        code, said = pytested("--expr-update", "bad.expr", **{variable: "1"})
+        assert code == 1 and "#=> 6" in (folder / "bad.expr").read_text()
+    code, said = pytested("--expr-update", "bad.expr")
+    assert code == 0 and "#=> 5" in (folder / "bad.expr").read_text()
 
 
 def test_the_plugin_checks_snapshots_of_programs_elsewhere(
-    run: Run, folder: Path, tmp_path_factory: pytest.TempPathFactory
+    call: Run, pytested: Pytest, folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     text = "x = [1, 2]\nloss = sum(x * x)  #=> 6\n"
     (elsewhere / "a.expr").write_text(text.replace("6", "5"))
-    assert run("check", str(elsewhere / "a.expr"), "--snapshot").returncode == 0
+    assert call("check", str(elsewhere / "a.expr"), "--snapshot").returncode == 0
     (elsewhere / "a.expr").write_text(text)
-    done = run(*PLUGIN, "-rA", str(elsewhere), module="pytest", **QUICK)
+    _, said = pytested("-rA", str(elsewhere))
     shown = os.path.relpath(elsewhere / "a.expr", folder)
-    assert f"PASSED {shown}::snapshot" in done.stdout, done.stdout
-    assert f"--> {elsewhere / 'a.expr'}:2:20" in done.stdout
+    assert f"PASSED {shown}::snapshot" in said, said
+    assert f"--> {elsewhere / 'a.expr'}:2:20" in said
 
 
-def test_the_plugin_can_be_switched_off(run: Run, folder: Path) -> None:
-    assert run(*PLUGIN, "--no-expr", module="pytest", **QUICK).returncode == 5
+def test_the_plugin_can_be_switched_off(pytested: Pytest) -> None:
+    assert pytested("--no-expr")[0] == 5
 
 
 TREE = """\
@@ -133,30 +157,30 @@ def pytest_collection_finish(session):
 """
 
 
-def test_editors_see_items_below_files_at_lines_from_0(run: Run, folder: Path) -> None:
+def test_editors_see_items_below_files_at_lines_from_0(pytested: Pytest, folder: Path) -> None:
     """What VS Code's adapter reads of an item: its place, and a file node with a path above it."""
     (folder / "conftest.py").write_text(TREE)
     (folder / "sub").mkdir()
     (folder / "sub" / "a.expr").write_text("x = 2\nloss = x * x  #=> 4\nassert loss == 4\n")
-    assert run(*PLUGIN, "sub", "--collect-only", module="pytest", **QUICK).returncode == 0
+    assert pytested("sub", "--collect-only")[0] == 0
     assert (folder / "tree.txt").read_text().splitlines() == [
         f"ExprFile a.expr {Path('sub/a.expr')} {line} sub/a.expr::{label}"
         for label, line in (("run", 0), ("expect[2]", 1), ("assert[3]", 2), ("grad", 0))
     ]
 
 
-def test_items_are_checked_alone_and_in_any_order(run: Run, folder: Path) -> None:
+def test_items_are_checked_alone_and_in_any_order(pytested: Pytest, folder: Path) -> None:
     """No item needs another one, so any process may run any of them (pytest-xdist)."""
     (folder / "demo.expr").write_text("A = [1.0, 2.0]\nloss = sum(A)  #=> 4\nassert loss > 0\n")
     (folder / "conftest.py").write_text(
         "def pytest_collection_modifyitems(items):\n    items[:] = items[::-1][::2]\n"
     )
-    done = run(*PLUGIN, "-rA", module="pytest", **QUICK)
-    assert "PASSED demo.expr::grad" in done.stdout and "FAILED demo.expr::expect[2]" in done.stdout
-    assert "1 failed, 1 passed" in done.stdout
+    _, said = pytested("-rA")
+    assert "PASSED demo.expr::grad" in said and "FAILED demo.expr::expect[2]" in said
+    assert "1 failed, 1 passed" in said
     (folder / "demo.expr").write_text("x = 2.0\nif x < 3: assert x > 5\n")  # has no item
-    done = run(*PLUGIN, "demo.expr::run", module="pytest", **QUICK)
-    assert done.returncode == 1 and "FAILED demo.expr::run" in done.stdout
+    code, said = pytested("demo.expr::run")
+    assert code == 1 and "FAILED demo.expr::run" in said
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="supervised on Linux only")
@@ -167,20 +191,13 @@ def test_a_program_that_kills_its_process_fails_alone(
     (folder / "fatal.expr").write_text("import math\nd = math.lgamma(1)\n")
     (folder / "later.expr").write_text("x = 3\nloss = x * x  #=> 9\n")
     path = f"{project / 'tests' / 'fatal'}{os.pathsep}{project}"
-    done = run(
-        *PLUGIN, "fatal.expr", "later.expr", module="pytest", **{**QUICK, "PYTHONPATH": path}
-    )
+    words = ("-p", "autodiff_cli.cli.pytest_plugin", "-q", "fatal.expr", "later.expr")
+    done = run(*words, module="pytest", **{**QUICK, "PYTHONPATH": path})
     assert done.returncode == 1, done.stdout + done.stderr
     assert "error[E509]: the program overflowed the interpreter's stack" in done.stdout
     assert "FAILED fatal.expr::run" in done.stdout
     assert "1 failed, 3 passed" in done.stdout
 
-
-COUNTING = """\
-from autodiff_cli.cli import pytest_plugin
-
-pytest_plugin.CHECK = "counted:check"
-"""
 
 COUNTED = """\
 from autodiff_cli.checks.runner import check_file
@@ -192,14 +209,21 @@ def check(path, settings):
 """
 
 
-def test_a_program_runs_once_and_not_to_be_collected(run: Run, folder: Path) -> None:
-    (folder / "conftest.py").write_text(COUNTING)
+@pytest.fixture
+def counted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs that are checked are written down."""
     (folder / "counted.py").write_text(COUNTED)
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setattr(pytest_plugin, "CHECK", "counted:check")
+
+
+@pytest.mark.usefixtures("counted")
+def test_a_program_runs_once_and_not_to_be_collected(pytested: Pytest, folder: Path) -> None:
     (folder / "b.expr").write_text("x = 2.0\nx * x  #=> 4\nassert x > 1\nloss = x * 3\n")
-    assert run(*PLUGIN, "--collect-only", module="pytest", **QUICK).returncode == 0
+    assert pytested("--collect-only")[0] == 0
     assert not (folder / "runs.txt").exists()
-    done = run(*PLUGIN, module="pytest", **QUICK)
-    assert done.returncode == 0 and "6 passed" in done.stdout, done.stdout
+    code, said = pytested()
+    assert code == 0 and "6 passed" in said, said
     assert (folder / "runs.txt").read_text().split() == ["b.expr", "demo.expr"]
 
 
@@ -215,54 +239,54 @@ def pytest_runtest_setup(item):
 """
 
 
-def test_programs_that_follow_one_another(run: Run, folder: Path) -> None:
+@pytest.mark.usefixtures("counted")
+def test_programs_that_follow_one_another(pytested: Pytest, folder: Path) -> None:
     """While pytest tells of one the next is checked: not again, and not past another test."""
-    (folder / "conftest.py").write_text(COUNTING + SCATTERED)
-    (folder / "counted.py").write_text(COUNTED)
+    (folder / "conftest.py").write_text(SCATTERED)
     for name in ("a", "b", "z"):
         (folder / f"{name}.expr").write_text("x = 2.0\nloss = x * x  #=> 5\n")
-    write = "open('z.expr', 'w').write('x = 3.0\\nloss = x * x  #=> 9\\n')"
+    write = "Path('z.expr').write_text('x = 3.0\\nloss = x * x  #=> 9\\n')"
     (folder / "test_it.py").write_text(
-        f"import time\ndef test_it():\n    time.sleep(0.3)\n    {write}\n"
+        f"import time\nfrom pathlib import Path\ndef test_it():\n    time.sleep(0.3)\n    {write}\n"
     )
-    done = run(*PLUGIN, "-rA", module="pytest", **QUICK)
-    assert "PASSED z.expr::expect[2]" in done.stdout, done.stdout
-    assert "FAILED b.expr::expect[2]" in done.stdout
-    assert "1 failed, 8 passed, 3 skipped" in done.stdout
+    _, said = pytested("-rA")
+    assert "PASSED z.expr::expect[2]" in said, said
+    assert "FAILED b.expr::expect[2]" in said
+    assert "1 failed, 8 passed, 3 skipped" in said
     assert (folder / "runs.txt").read_text().split() == ["a.expr", "b.expr", "demo.expr", "z.expr"]
 
 
-def test_what_is_no_program_is_left_alone(run: Run, folder: Path) -> None:
+def test_what_is_no_program_is_left_alone(pytested: Pytest, folder: Path) -> None:
     """Tables have the same suffix in biology; `expr_files` takes what it names, and nobody else."""
     (folder / "demo.expr").unlink()
     (folder / "genes.expr").write_text("gene\ts1 (a)\ts2=b\nTP53\t1.0\t2.5\n" * 1000)
     (folder / "numbers.expr").write_text("1.0 2.0\n3.0 4.0\n")
     (folder / "bytes.expr").write_bytes(b"\xff\x00" * 9000)
-    assert run(*PLUGIN, module="pytest", **QUICK).returncode == 5
+    assert pytested()[0] == 5
     (folder / "test_net.py").write_text(
         "import torch\ndef test_it():\n    assert torch.ones(2).sum() == 3\n"
     )
     (folder / "pytest.ini").write_text("[pytest]\nexpr_files = test_*.py\n")
-    done = run(*PLUGIN, module="pytest", **QUICK)
-    assert done.returncode == 0 and "1 passed, 2 skipped" in done.stdout, done.stdout
+    code, said = pytested()
+    assert code == 0 and "1 passed, 2 skipped" in said, said
 
 
-def test_warnings_and_excuses_are_visible(run: Run, folder: Path) -> None:
+def test_warnings_and_excuses_are_visible(call: Run, pytested: Pytest, folder: Path) -> None:
     (folder / "demo.expr").write_text("x = 2.0\nloss = x.detach() * x\n")
     (folder / "a.expr").write_text("# check: skip needs data\nx = load('nowhere.npy')\n")
     (folder / "b.expr").write_text("# check: xfail not yet\nx = 2.0  #=> 3\nloss = x * x\n")
     (folder / "c.expr").write_text("# check: xfail long ago\nx = 2.0  #=> 2\nloss = x * x\n")
-    done = run(*PLUGIN, "-rsx", module="pytest", **QUICK)
-    assert "W602" in done.stdout and "warnings summary" in done.stdout
-    assert "SKIPPED" in done.stdout and "needs data" in done.stdout
-    assert "XFAIL b.expr::expect[2] - not yet" in done.stdout
-    assert "2 skipped, 1 xfailed" in done.stdout
-    assert "xfail long ago`, but nothing of it fails" in done.stdout
+    _, said = pytested("-rsx")
+    assert "W602" in said and "warnings summary" in said
+    assert "SKIPPED" in said and "needs data" in said
+    assert "XFAIL b.expr::expect[2] - not yet" in said
+    assert "2 skipped, 1 xfailed" in said
+    assert "xfail long ago`, but nothing of it fails" in said
     (folder / "kink.expr").write_text("x = [0.0, 2.0]\nloss = sum(relu(x))\n")
-    strict = run(*PLUGIN, "-Werror", "demo.expr", "kink.expr", module="pytest", **QUICK)
-    assert "1 failed, 3 passed" in strict.stdout and "FAILED demo.expr::grad" in strict.stdout
-    assert "warn_explicit" not in strict.stdout
-    command = run("check", "a.expr", "b.expr", "c.expr", "demo.expr", "--junit", "out.xml")
+    _, said = pytested("-Werror", "demo.expr", "kink.expr")
+    assert "1 failed, 3 passed" in said and "FAILED demo.expr::grad" in said
+    assert "warn_explicit" not in said
+    command = call("check", "a.expr", "b.expr", "c.expr", "demo.expr", "--junit", "out.xml")
     assert "1 skipped, 1 xfailed, 1 failed" in command.stdout and command.returncode == 1
     suite = ElementTree.parse(folder / "out.xml").getroot()[0]
     assert suite.get("skipped") == "2"
