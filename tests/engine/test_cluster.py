@@ -30,6 +30,7 @@ from autodiff_cli.engine.rows.job import Job, measure
 from autodiff_cli.engine.rows.passes import TOGETHER, Rows
 from autodiff_cli.engine.rows.sources import Columns, DaskSource, FileSource, Picked, npy, source_of
 from autodiff_cli.errors import AutodiffError
+from autodiff_cli.render.document import document
 from autodiff_cli.session import Options, Report
 from autodiff_cli.source import Source
 
@@ -42,7 +43,7 @@ zarr = pytest.importorskip("zarr")
 
 METHOD = "distributed.worker.multiprocessing-method"
 # What workers would import, each for itself.
-IMPORTED = ["distributed", "pandas", "pyarrow.parquet", "zarr", "h5py", "autodiff_cli.session"]
+IMPORTED = ["distributed", "dask.dataframe", "pyarrow.parquet", "zarr", "autodiff_cli.session"]
 ROWS = 1_000
 PROGRAM = """\
 X = const([[1., 2., 3.], [4., 5., 6.]])
@@ -57,8 +58,8 @@ X = torch.zeros(2, 3, dtype=torch.float64)
 y = torch.zeros(2, dtype=torch.float64)
 torch.manual_seed(1)
 model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1)).double()
-opt = torch.optim.Adam(model.parameters(), lr=0.2)
-for step in range(8):
+opt = torch.optim.Adam(model.parameters(), lr=0.5)
+for step in range(4):
     opt.zero_grad()
     loss = torch.nn.functional.binary_cross_entropy_with_logits(model(X).squeeze(1), y)
     loss.backward()
@@ -176,6 +177,15 @@ KINDS = [
 ]  # fmt: skip
 
 
+def in_blocks(client: Any, path: Path, X: Path, y: Path) -> Report:
+    """A program in blocks of 4 KiB: on a cluster, or in threads of this process, which is
+    quicker."""
+    cluster = Cluster(client, 4096)
+    files = ("X", f"@{X}", False), ("y", f"@{y}", False)
+    options = Options(write=str, defines=files, cluster=cluster, opened=cluster.opened)
+    return session.run(Source(path.read_text(), path.name), options)
+
+
 @pytest.fixture(scope="module")
 def true(folder: Path) -> dict[str, dict[str, Any]]:
     """What the program gives without blocks."""
@@ -185,13 +195,15 @@ def true(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_file(kind: str, client: Any, folder: Path, true: dict[str, Any]) -> None:
-    program = str(folder / "p.expr")
-    files = given(folder, *(kind.format(n, c=c) for n, c in (("X", "a,b,c"), ("y", "a"))))
-    dask = ("--engine", "dask", "--chunk", "4K")
-    code, out, err = command(client, program, *files, *dask, "--format", "json")
-    assert (code, err) == (0, "")
-    found = json.loads(out)
+def test_every_kind_of_file(
+    kind: str, request: pytest.FixtureRequest, folder: Path, true: dict[str, Any]
+) -> None:
+    """On the cluster one of files, and one of parts of a table."""
+    there = request.getfixturevalue("client") if kind in ("{}.h5", "{}t:{c}") else None
+    files = [folder / kind.format(n, c=c) for n, c in (("X", "a,b,c"), ("y", "a"))]
+    report = in_blocks(there, folder / "p.expr", *files)
+    assert report.error is None, report.error
+    found = document(report)
     assert set(found["tensors"]) == {"w", "loss"}
     for key in ("value", "grad"):
         mine, theirs = (d["w"][key] for d in (found["tensors"], true))
@@ -214,20 +226,20 @@ def test_training(client: Any, folder: Path) -> None:
     )
     assert (code, err) == (0, "")
     true = command(None, str(folder / "t.py"), *files)[1]
-    losses = [[float(line) for line in text.split("\n")[:8]] for text in (out, true)]
+    losses = [[float(line) for line in text.split("\n")[:4]] for text in (out, true)]
     np.testing.assert_allclose(losses[0], losses[1], rtol=1e-11)
     assert losses[0][-1] < 0.5 * losses[0][0]
 
 
 @pytest.mark.parametrize("text", FEW_ROWS)
-def test_few_rows_leave_their_blocks(text: str, client: Any, folder: Path, tmp_path: Path) -> None:
+def test_few_rows_leave_their_blocks(text: str, folder: Path, tmp_path: Path) -> None:
     (tmp_path / "p.py").write_text(SNIPPET + text)
+    report = in_blocks(None, tmp_path / "p.py", folder / "X.npy", folder / "y.npy")
+    assert report.error is None, report.error
     words = [str(tmp_path / "p.py"), *given(folder, "X.npy", "y.npy"), "--only", "gradients"]
-    code, out, err = command(client, *words, "--engine", "dask", "--chunk", "4K")
-    assert (code, err) == (0, "")
-    texts = [text.split("# autodiff.plain")[0] for text in (out, command(None, *words)[1])]
+    texts = [report.stdout, command(None, *words)[1].split("# autodiff.plain")[0]]
     np.testing.assert_allclose(*map(numbers, texts), rtol=1e-12, atol=1e-14)
-    assert len({NUMBER.sub("", text) for text in texts}) == 1 and numbers(out)
+    assert len({NUMBER.sub("", text) for text in texts}) == 1 and numbers(report.stdout)
 
 
 PRODUCTS = [("hessian", "--hvp", "ones"), ("hessian", "--diag"), ("jacobian", "--of", "loss")]
@@ -291,11 +303,8 @@ def uncut(wide: Path) -> Report:
 
 
 @pytest.mark.parametrize("kind", PATHS)
-def test_columns_are_cut_where_a_row_is_no_block(
-    kind: str, request: pytest.FixtureRequest, wide: Path, uncut: Report
-) -> None:
-    client = request.getfixturevalue("client") if kind == "X.zarr" else None
-    cluster = Cluster(client, 30 << 10)
+def test_columns_are_cut_where_a_row_is_no_block(kind: str, wide: Path, uncut: Report) -> None:
+    cluster = Cluster(None, 30 << 10)
     given = ("X", f"@{wide / kind}", False), ("y", f"@{wide / 'y.npy'}", False)
     options = Options(write=str, defines=given, cluster=cluster, opened=cluster.opened)
     report = session.run(Source(WIDE, "t.py"), options)
@@ -623,7 +632,7 @@ def test_programs_in_blocks(tmp_path: Path) -> None:
     """Programs of few steps whose data are in files: in blocks of two rows, or of a 64th of many,
     as at once, or refused by name."""
     same, refused = 0, []
-    for case in recorded.cases("programs")[::6]:
+    for case in recorded.cases("programs")[::15]:
         source = Source(case["source"], "p.py")
         data = _data(case["tensors"])
         if not data:
@@ -631,7 +640,7 @@ def test_programs_in_blocks(tmp_path: Path) -> None:
         for name, array in data.items():
             np.save(tmp_path / f"{name}.npy", array)
         given = tuple((name, f"@{tmp_path / name}.npy", False) for name in data)
-        true = session.run(source, Options(write=str, defines=given, max_steps=1000))
+        true = session.run(source, Options(write=str, defines=given, max_steps=300))
         if true.error is not None:
             continue
         first = next(iter(data.values()))
@@ -708,7 +717,7 @@ def test_a_sample_is_checked(folder: Path, tmp_path: Path) -> None:
     program = tmp_path / "p.expr"
     program.write_text(PROGRAM + CHECKED.format(*sums))
     words = ["check", str(program), "--engine", "dask", "--chunk", "4K"]
-    for kind in ("{}.npy", "{}.zarr", "{}t"):
+    for kind in ("{}.zarr", "{}t"):
         out, err = io.StringIO(), io.StringIO()
         files = given(folder, kind.format("X"), "ys")
         assert main([*words, *files], Environment(io.StringIO(), out, err, {})) == 0, err.getvalue()
@@ -724,10 +733,10 @@ def _peak() -> float:
 
 
 def test_memory_does_not_depend_on_rows(tmp_path: Path) -> None:
-    """Rows of zeros that take no room on a disk: 4 and then 24 blocks of 8 MB."""
+    """Rows of zeros that take no room on a disk: 3 and then 12 blocks of 8 MB."""
     peaks = []
     with clustered(1) as client:
-        for blocks in (4, 24):
+        for blocks in (3, 12):
             rows = blocks * 20_000
             X = np.lib.format.open_memmap(tmp_path / f"X{blocks}.npy", "w+", shape=(rows, 50))
             np.save(tmp_path / f"y{blocks}.npy", np.ones(rows))
@@ -837,10 +846,10 @@ def test_interrupts_are_not_for_workers() -> None:
 # The shape of an array, which of its rows, how many bytes are read at once, and in how many parts.
 NEAR = [
     ((4000, 3), 2, sources.SPAN, 1),
-    ((60, 9000), 2, sources.SPAN, 30),
-    ((60, 4096), 2, sources.SPAN, 1),  # 64 KiB from row to row
-    ((60, 4097), 2, sources.SPAN, 30),
-    ((60, 9000), 1, sources.SPAN, 1),
+    ((12, 9000), 2, sources.SPAN, 6),
+    ((12, 4096), 2, sources.SPAN, 1),  # 64 KiB from row to row
+    ((12, 4097), 2, sources.SPAN, 6),
+    ((12, 9000), 1, sources.SPAN, 1),
     ((100, 4), 1, 320, 10),
     ((100, 4), 3, 320, 10),
     ((100, 4), 25, 320, 4),
