@@ -18,7 +18,7 @@ import pytest
 from autodiff_cli.autograd import calls, gradients
 from autodiff_cli.autograd.random.stream import Generator
 from autodiff_cli.autograd.tensor import Tensor, new_leaf
-from autodiff_cli.engine import evaluate  # noqa: F401  # nodes get values
+from autodiff_cli.engine import evaluate
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.graph.op import constant
 from autodiff_cli.graph.registry import F, overloads
@@ -167,6 +167,7 @@ def _results(
             again = [Tensor(functools.reduce(F.add, terms))]
             found = []
             slopes = gradients.grad(again, targets, [None], allow_unused=True)
+        evaluate.evaluate([g.node for g in slopes if g is not None], last=True)
         kinds_ = (total.dtype, *[leaf.node.dtype for leaf in leaves.values()])
         tolerance = max(TOLERANCE.get(str(kind), 1e-9) for kind in kinds_)
         for place, g in zip(wanted, slopes, strict=True):
