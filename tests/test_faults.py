@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -22,17 +23,25 @@ def raised(project: Path) -> dict[str, list[ast.Call]]:
             assert isinstance(call, ast.Call)
             calls.setdefault(ast.literal_eval(call.args[0]), []).append(call)
     for path in (project / "autodiff_cli").rglob("*.py"):
-        text = path.read_text("utf-8")
-        if "fault(" not in text or path.name == "errors.py":
+        if path.name == "errors.py":
             continue
-        for node in ast.walk(ast.parse(text)):
-            name = getattr(node, "func", None)
-            if "fault" in (getattr(name, "id", ""), getattr(name, "attr", "")):
-                assert isinstance(node, ast.Call)
-                if getattr(node.args[0], "id", "") == "which":  # handed on by who is called so too
-                    continue
-                calls.setdefault(ast.literal_eval(node.args[0]), []).append(node)
+        for found in re.finditer(r"(?<!def )\bfault\(", text := path.read_text("utf-8")):
+            node = _call(text[found.start() :])
+            if getattr(node.args[0], "id", "") == "which":  # handed on by who is called so too
+                continue
+            calls.setdefault(ast.literal_eval(node.args[0]), []).append(node)
     return calls
+
+
+def _call(text: str) -> ast.Call:
+    """The call that a text begins with: up to the first parenthesis that makes it one. To parse the
+    files whole takes six times as long."""
+    for end in re.finditer(r"\)", text):
+        with suppress(SyntaxError):
+            call = ast.parse(text[: end.end()], mode="eval").body
+            assert isinstance(call, ast.Call)
+            return call
+    raise AssertionError(text)
 
 
 def test_each_is_raised_with_the_facts_it_names(project: Path) -> None:

@@ -32,6 +32,7 @@ class Text:
         self.python = s.has_import(self.tree)
         self.parents: dict[int, s.Node] = {}
         self.nodes: list[s.Node] = []
+        self.kinds: dict[type, list[Any]] = {}  # by the kinds that were asked for
         for node in s.walk(self.tree):
             self.nodes.append(node)
             for child in s.children(node):
@@ -67,8 +68,10 @@ class Text:
 
     def every(self, kind: type, test: Callable[[Any], bool] = lambda node: True) -> list[Any]:
         """All nodes of a kind, in the order of the text."""
-        found = [node for node in self.nodes if isinstance(node, kind) and test(node)]
-        return sorted(found, key=lambda node: node.span.start)
+        if kind not in self.kinds:
+            found = [node for node in self.nodes if isinstance(node, kind)]
+            self.kinds[kind] = sorted(found, key=lambda node: node.span.start)
+        return [node for node in self.kinds[kind] if test(node)]
 
     def plain(self, node: s.Node) -> str:
         """The text of a node as it is."""

@@ -139,9 +139,8 @@ def _scrubbed(text: Text, nodes: list[s.Node]) -> list[Edit]:
     """Every such edit in some nodes; of nested ones only pieces that do not overlap, so calls
     around values are taken apart from both ends."""
     edits: list[Edit] = []
+    nodes = [node for node in nodes if not _printed(text, node)]
     for node in nodes:
-        if _printed(text, node):
-            continue
         core = _core(node)
         if core is not node and not isinstance(text.parents.get(id(node)), s.Attribute):
             edits.append(Edit(core.span.end, node.span.end, ""))
@@ -155,7 +154,7 @@ def _scrubbed(text: Text, nodes: list[s.Node]) -> list[Edit]:
             head, tail = ("torch.stack(", ")") if listed else ("", "") if bare else ("(", ")")
             edits.append(Edit(node.span.start, inner.span.start, head))
             edits.append(Edit(inner.span.end, node.span.end, tail))
-    return [*edits, *_as_torch(text, [n for n in nodes if not _printed(text, n)], None)]
+    return [*edits, *_as_torch(text, nodes, None)]
 
 
 def _printed(text: Text, node: s.Node) -> bool:

@@ -80,9 +80,9 @@ ALL = [
 ]
 SOME = [
     (case, place)
-    for at, case in enumerate(ALL)
+    for at, case in enumerate(case for case in ALL if not case.number)
     for number, place in enumerate(PLACES)
-    if number == at % len(PLACES) or (case.op.kink is not None and case.number == 0)
+    if number == at % len(PLACES) or case.op.kink is not None
 ]
 
 

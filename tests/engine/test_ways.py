@@ -27,7 +27,7 @@ from autodiff_cli.source import Source
 from ..recorded import FIXTURES, cases
 from ..said import compare
 
-# Of the recorded programs those by which three come by each block of `engine` and `graph` that any
+# Of the recorded programs those by which two come by each block of `engine` and `graph` that any
 # of them reaches.
 PICKED = (FIXTURES / "ways.txt").read_text("utf-8").splitlines()
 RECORDED = {case["id"]: case["source"] for case in cases("programs")}

@@ -78,7 +78,7 @@ def written(node: Any) -> str:
 def test_stable(part: str) -> None:
     lines, same = [], []
     texts = [use.replace("P", f"({part})") for use in USES.split()]
-    for text in [*texts, *(f"({part})/({other})" for other in PARTS.split())]:
+    for text in [*texts, *(f"({part})/({other})" for other in PARTS.split()[::3])]:
         node = made(text)
         if node is None:
             continue

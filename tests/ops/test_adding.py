@@ -12,6 +12,12 @@ from pathlib import Path
 
 import pytest
 
+COMMANDS = """
+from autodiff_cli.cli.main import main
+for words in ("run --format json wave.expr", "check wave.expr", "ops ripple"):
+    assert main(words.split()) == 0
+    print("----")
+"""
 PAGE = Path(__file__).parents[2] / "docs" / "adding-an-op.md"
 
 
@@ -23,17 +29,17 @@ def test_an_op_that_pytorch_does_not_have(project: Path, tmp_path: Path) -> None
     (tmp_path / "wave.expr").write_text("x = [0.5, -1.0]\nloss = sum(ripple(x))\n", "utf-8")
 
     def python(*arguments: str) -> str:
-        command = [sys.executable, "-m", *arguments]
+        command = [sys.executable, *arguments]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
         assert not done.returncode, done.stdout + done.stderr
         return done.stdout
 
-    python("autodiff_cli.ops.build")
-    report = json.loads(python("autodiff_cli", "run", "--format", "json", "wave.expr"))
+    python("-m", "autodiff_cli.ops.build")
+    run, _, *page = python("-c", COMMANDS).split("\n----\n")
+    report = json.loads(run)
     slopes = [exp(-x * x) * (cos(x) - 2 * x * sin(x)) for x in (0.5, -1.0)]
     assert report["tensors"]["x"]["grad"] == pytest.approx(slopes)
-    python("autodiff_cli", "check", "wave.expr")
-    assert "A wave that dies out." in python("autodiff_cli", "ops", "ripple")
+    assert "A wave that dies out." in page[0]
     before = (project / "autodiff_cli" / "ops" / "index.txt").read_text("utf-8").splitlines()
     after = (tmp_path / "autodiff_cli" / "ops" / "index.txt").read_text("utf-8").splitlines()
     assert [line for line in after if line not in before] == ["pointwise.waves: ripple"]

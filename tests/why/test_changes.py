@@ -18,7 +18,7 @@ from tests.said import compare
 REPAIRS: list[Callable[[Text, Span | None, str], Iterator[str]]] = [
     reconnect.attached, reconnect.with_gradients, reconnect.requiring, reconnect.retained,
     reconnect.renamed, slopes.leaky, slopes.straight_through, slopes.without_cast, slopes.steeper,
-    finite.rewritten, finite.kept,
+    finite.kept,
 ]  # fmt: skip
 TORCH = "import torch\nimport numpy as np\nimport torch.nn.functional as F\n"
 PROGRAMS = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
 from autodiff_cli.why import why
+from autodiff_cli.why.model import Answer
 from tests.together import together
 from tests.why.questions import Question, questions, said
 
@@ -32,6 +34,12 @@ def asked(question: Question, text: str, repair: bool = True):
     return why(Source(text, f"program.{suffix}"), question.name, repair=repair)
 
 
+@cache
+def answered(question: Question) -> Answer:
+    """The answer, with its repair."""
+    return asked(question, question.text)
+
+
 # A leaf that requires grad cannot be changed in place; the others are not finite by what they say.
 BEYOND_REPAIR = {
     "switched_off_and_changed", "switched_off_after_use", "detached_and_changed",
@@ -41,7 +49,7 @@ BEYOND_REPAIR = {
 
 @together(ASKED, lambda q: q.id)
 def test_verdict_cause_and_line(question: Question) -> None:
-    answer = asked(question, question.text, repair=False)
+    answer = answered(question)
     assert answer.verdict in question.verdicts
     assert answer.cause in question.causes, answer.message
     assert answer.verdict == "ok" or answer.line in question.lines, answer.message
@@ -51,7 +59,7 @@ def test_verdict_cause_and_line(question: Question) -> None:
 
 @together(ASKED, lambda q: q.id)
 def test_a_repair_keeps_the_gradient_and_the_loss(question: Question) -> None:
-    answer = asked(question, question.text)
+    answer = answered(question)
     assert said(question, answer) == {key: RECORDED[question.id][key] for key in ("said", "fix")}
     if answer.fix is None:
         assert question.id in BEYOND_REPAIR or not set(question.causes) <= REPAIRED
