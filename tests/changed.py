@@ -4,6 +4,7 @@ they were saved: in PyTorch and here, by the same calls."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,9 +26,10 @@ class Library(NamedTuple):
 
 def refused(case: Case, library: Library) -> str:
     """Places of operands and `out0` and so on of results: `0 weight out1`."""
-    results = len(_called(case, library)[1])
-    places = [*dict(specs(case)), *(f"out{i}" for i in range(results))]
-    return " ".join(place for place in places if _refuses(case, library, place))
+    first = _called(case, library)
+    places = [*dict(specs(case)), *(f"out{i}" for i in range(len(first[1])))]
+    calls = chain([first], iter(lambda: _called(case, library), None))
+    return " ".join(p for p, made in zip(places, calls, strict=False) if _refuses(library, p, *made))
 
 
 def _called(case: Case, library: Library) -> tuple[dict[str, Any], list[Any]]:
@@ -38,8 +40,7 @@ def _called(case: Case, library: Library) -> tuple[dict[str, Any], list[Any]]:
     return operands, [x for x in library.results(case, operands) if hasattr(x, "requires_grad")]
 
 
-def _refuses(case: Case, library: Library, place: str) -> bool:
-    operands, results = _called(case, library)
+def _refuses(library: Library, place: str, operands: dict[str, Any], results: list[Any]) -> bool:
     changed = operands[place] if place in operands else results[int(place.removeprefix("out"))]
     kept = [x for x in results if x.requires_grad and x is not changed]
     if place not in operands and changed.requires_grad:

@@ -71,10 +71,11 @@ def test_the_help_about_bad_arguments_helps(case: Case) -> None:
     given = ", ".join([*map(repr, args), *(f"{name}={value!r}" for name, value in kwargs.items())])
     text = "\n".join([*lines, f"result = {case.op.key}({given})\n"])
     source = Source(text, "wrong.expr")
-    error = run(source).error
+    report = run(source)
+    error = report.error
     if error is None or error.code != case.sample.code or not names_code(error.diagnostic):
         return  # private, or of a node that no program makes
-    if better(text, "wrong.expr") or any(w in error.helps[0] for w in IN_WORDS):
+    if proposed(report, source, run) or any(w in error.helps[0] for w in IN_WORDS):
         return
     # What is given is wrong in two ways, and the help takes away one.
     typed = [

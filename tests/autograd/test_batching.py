@@ -12,7 +12,7 @@ from autodiff_cli.autograd.batching.examples import Trace
 from autodiff_cli.autograd.batching.rules import RULES
 from autodiff_cli.autograd.reverse import gradients
 from autodiff_cli.autograd.tensor import AccumulateGrad
-from autodiff_cli.engine import evaluate  # noqa: F401  # nodes get values
+from autodiff_cli.engine.evaluate import evaluate
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.op import constant, leaf, value_of
@@ -61,7 +61,8 @@ def gradients_of(case: Case, outputs: list[Node], inputs: list[Node], batch: boo
             seeds.append((out, constant(np.array(np.broadcast_to(weight, out.shape)))))
     if not seeds:
         return [None] * len(inputs)
-    found = gradients(seeds, inputs, create_graph=True, retain_graph=True)
+    found = gradients(seeds, inputs, create_graph=batch, retain_graph=True)
+    evaluate([g for g in found if g is not None])
     return [None if g is None else value_of(g) for g in found]
 
 
@@ -75,6 +76,7 @@ def check(case: Case, places: list[str]) -> None:
         inputs = [leaf(example[p], AccumulateGrad()) for p in places]
         nodes.update(zip(places, inputs, strict=True))
         outputs = results(case, nodes)
+        evaluate(outputs)
         values = [value_of(out) for out in outputs]
         expected.append((values, gradients_of(case, outputs, inputs, False)))
     nodes = {p: constant(a) for p, a in shared.items()}

@@ -236,7 +236,7 @@ def test_results_of_two_runs_are_apart() -> None:
         "loss = sum(x.expand(2, 6, 4) * c)",
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("rows", [6, 6000])
+@pytest.mark.parametrize("rows", [6, 600])
 def test_gradients_are_memory_of_their_own(program: str, rows: int) -> None:
     program = program.replace("8, 3", "-1, 3").replace("6, 4", f"{rows}, 4")
     f = ad.value_and_grad(program, wrt=["x", "c"])
