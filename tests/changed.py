@@ -29,7 +29,9 @@ def refused(case: Case, library: Library) -> str:
     first = _called(case, library)
     places = [*dict(specs(case)), *(f"out{i}" for i in range(len(first[1])))]
     calls = chain([first], iter(lambda: _called(case, library), None))
-    return " ".join(p for p, made in zip(places, calls, strict=False) if _refuses(library, p, *made))
+    return " ".join(
+        p for p, made in zip(places, calls, strict=False) if _refuses(library, p, *made)
+    )
 
 
 def _called(case: Case, library: Library) -> tuple[dict[str, Any], list[Any]]:

@@ -137,7 +137,8 @@ def main() -> None:
             continue
         try:
             record(case, stored)
-            saved.append(f"{case.name} {refused(case, TORCH)}")
+            if case.number < 2:
+                saved.append(f"{case.name} {refused(case, TORCH)}")
         except Exception as error:
             print(
                 f"{case.name}: {type(error).__name__}: {str(error).splitlines()[0][:120]}",

@@ -1,5 +1,5 @@
-"""Records what PyTorch prints for transforms of transforms: every pair, both ways round, and a
-sample of three inside one another.
+"""Records what PyTorch prints for transforms of transforms: every other pair, and a sample of
+three inside one another.
 
 Run it with `python -m tests.oracles.transform_pairs`; PyTorch is needed only there. `programs` with
 another seed gives other functions for the same pairs.
@@ -128,9 +128,9 @@ def program(rng: random.Random, inner: str, middle: str, outer: str) -> str:
 
 
 def programs(seed: int, threes: int) -> Iterator[tuple[str, str]]:
-    """Name and text of all pairs, and of `threes` random ones of three."""
-    for inner in INNER:
-        for outer in OUTER:
+    """Name and text of every other pair, and of `threes` random ones of three."""
+    for at, inner in enumerate(INNER):
+        for outer in list(OUTER)[at % 2 :: 2]:
             rng = random.Random(f"{seed}{inner}{outer}")
             yield f"{outer} of {inner}", program(rng, inner, "", outer)
     rng = random.Random(seed)
@@ -155,7 +155,7 @@ def main() -> None:
     """Write the fixture. Left out: what PyTorch refuses, and its `linearize` of a `vmap`, which it
     takes for a constant."""
     cases = []
-    for name, text in programs(0, 60):
+    for name, text in programs(0, 40):
         if name.startswith("linearize") and "jacrev" in name:
             continue
         found = printed(text)

@@ -46,9 +46,9 @@ x = tensor([{}], requires_grad=True)
 @together(FUNCTIONS.split(), group=8)
 def test_at_values(function: str) -> None:
     lines = []
-    for at, value in enumerate(VALUES):
+    for at, value in list(enumerate(VALUES))[len(function) % 2 :: 2]:
         further = (at + len(function)) % 7
-        for use in (USES[0], *(USES[1 + further : 2 + further] if at % 2 else ())):
+        for use in (USES[0], *(USES[1 + further : 2 + further] if at % 4 < 2 else ())):
             text = HEAD.format(value) + use.format(f"({function})") + "loss.backward()\n"
             name = "w" if use is USES[4] else "x"
             answer = why(Source(text, "program.expr"), name, repair=at % 3 == 0)
