@@ -1,4 +1,5 @@
-"""Ops on a batch of examples: for two samples of each op, vmap gives what each example gives."""
+"""Ops on a batch of examples: for every other sample of the table, vmap gives what each example
+gives."""
 
 from __future__ import annotations
 
@@ -113,7 +114,7 @@ def same(found: Any, wanted: Any) -> None:
 NEED_VALUES = {"allclose", "argwhere", "equal", "is_nonzero", "nonzero_places"}
 
 
-WITH_VARIABLES = [case for case in cases() if case.number < 2 and variables(case)]
+WITH_VARIABLES = [case for case in cases()[::2] if variables(case)]
 
 
 @each_op(WITH_VARIABLES)

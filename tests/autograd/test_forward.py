@@ -1,4 +1,4 @@
-"""Forward equals reverse: two samples of each op have one directional derivative."""
+"""Forward equals reverse: every other sample of the table has one directional derivative."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def dot(pairs: list[tuple[Any, Any]]) -> float:
     return float(sum(np.sum(a.astype(float) * b) for a, b in pairs))
 
 
-WITH_VARIABLES = [case for case in cases() if case.number < 2 and variables(case)]
+WITH_VARIABLES = [case for case in cases()[::2] if variables(case)]
 
 
 @each_op(WITH_VARIABLES)

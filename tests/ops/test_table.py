@@ -197,7 +197,7 @@ def differentiable(case: Case) -> bool:
     )
 
 
-@each_op(c for c in CASES if c.number < 2 and differentiable(c))
+@each_op(c for c in CASES[::2] if differentiable(c))
 def test_gradients_agree_with_differences(case: Case) -> None:
     arrays = arrays_of(case)
     nodes = nodes_of(case, arrays)

@@ -84,7 +84,7 @@ def _expressions(node: ast.expr) -> Iterator[tuple[str, Callable[[], ast.expr]]]
     def with_field(name: str, value: Any) -> Callable[[], ast.expr]:
         def changed() -> ast.expr:
             found = copy.deepcopy(node)
-            setattr(found, name, value)
+            setattr(found, name, copy.deepcopy(value))
             return found
 
         return changed
@@ -109,14 +109,13 @@ def _expressions(node: ast.expr) -> Iterator[tuple[str, Callable[[], ast.expr]]]
             for index, keyword in enumerate(node.keywords):
                 if keyword.arg is not None and keyword.arg not in (*IDLE, "samples", "errors"):
                     rest = node.keywords[:index] + node.keywords[index + 1 :]
-                    yield "argument", with_field("keywords", copy.deepcopy(rest))
+                    yield "argument", with_field("keywords", rest)
             name = getattr(node.func, "attr", getattr(node.func, "id", ""))
             plain = not any(isinstance(item, ast.Starred) for item in node.args[:2])
             if plain and len(node.args) > 1 and name not in SYMMETRIC:
                 first, second, *others = node.args
                 if ast.dump(first) != ast.dump(second):
-                    args = copy.deepcopy([second, first, *others])
-                    yield "argument", with_field("args", args)
+                    yield "argument", with_field("args", [second, first, *others])
 
 
 def _any_size(call: ast.Call, item: ast.expr) -> bool:
@@ -225,8 +224,9 @@ class Rewriter(ast.NodeTransformer):
         if not (alone and isinstance(test.ops[0], TURNED)) and not (  # type: ignore[attr-defined]  # a comparison
             isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
         ):
-            turned = ast.UnaryOp(ast.Not(), copy.deepcopy(test))
-            found = self._site(test, "condition", lambda: turned)
+            found = self._site(
+                test, "condition", lambda: ast.UnaryOp(ast.Not(), copy.deepcopy(test))
+            )
         test = self.visit(test)
         return test if found is None else ast.IfExp(self._switch(found[0]), found[1], test)
 
