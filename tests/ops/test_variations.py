@@ -3,7 +3,6 @@ errors say is what they said."""
 
 from __future__ import annotations
 
-import functools
 import gzip
 import json
 import math
@@ -122,6 +121,11 @@ def _looked_at(part: Tensor, look: str) -> list[Any]:
     return [f"moves: {value.dtype} {list(value.shape)}", *summed(value), tolerance]
 
 
+def seeds(found: list[Tensor], which: str) -> list[Tensor | None]:
+    """The cotangents of a sum of all elements with weights."""
+    return [Tensor(constant(weights(t.shape, which).astype(t.dtype))) for t in found]
+
+
 def _results(
     case: Case, leaves: dict[str, Tensor], args: Any, kwargs: Any, method: bool, look: str
 ) -> list[Any]:
@@ -130,7 +134,7 @@ def _results(
     refuse_plain(ops, name, tuple(args), kwargs, int(method))
     result = calls.call_ops(ops, name, tuple(args), kwargs)
     found: list[Any] = []
-    total = None
+    seen: list[Tensor] = []
     for part in parts(result):
         if not isinstance(part, Tensor):
             found.append([type(part).__name__, float(part), abs(float(part)), 1e-9])
@@ -146,29 +150,22 @@ def _results(
         title = f"{part.grad_name} {described(value, strides_of(part.node))}"
         found.append([title, *summed(value), tolerance])
         if part.requires_grad:
-            weight = constant(weights(value.shape, "loss").astype(value.dtype))
-            term = F.sum(F.mul(part.node, weight))
-            total = term if total is None else F.add(term, total)
-    if total is not None:
-        wanted = {place: leaf for place, leaf in leaves.items() if leaf.requires_grad}
-    if total is not None and wanted:
+            seen.append(part)
+    wanted = {place: leaf for place, leaf in leaves.items() if leaf.requires_grad} if seen else {}
+    if wanted:
         targets = list(wanted.values())
         slopes = gradients.grad(
-            [Tensor(total)], targets, [None], allow_unused=True, create_graph=bool(look)
+            seen, targets, seeds(seen, "loss"), allow_unused=True, create_graph=bool(look)
         )
         if look:
-            terms = [
-                F.sum(F.mul(g.node, constant(weights(g.shape, "again").astype(g.dtype))))
-                for g in slopes
-                if g is not None and g.requires_grad
-            ]
-            if not terms:
+            again = [g for g in slopes if g is not None and g.requires_grad]
+            if not again:
                 return []
-            again = [Tensor(functools.reduce(F.add, terms))]
             found = []
-            slopes = gradients.grad(again, targets, [None], allow_unused=True)
+            slopes = gradients.grad(again, targets, seeds(again, "again"), allow_unused=True)
         evaluate.evaluate([g.node for g in slopes if g is not None], last=True)
-        kinds_ = (total.dtype, *[leaf.node.dtype for leaf in leaves.values()])
+        total = np.result_type(*(part.node.dtype for part in seen))
+        kinds_ = (total, *[leaf.node.dtype for leaf in leaves.values()])
         tolerance = max(TOLERANCE.get(str(kind), 1e-9) for kind in kinds_)
         for place, g in zip(wanted, slopes, strict=True):
             if g is None:
