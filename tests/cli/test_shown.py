@@ -142,26 +142,31 @@ COMMANDS = [
 ]  # fmt: skip
 # Those that take longest, and see little more with other programs: each 8th or 16th, not each 4th.
 SELDOM = dict.fromkeys(
-    ("derive --to numpy", "derive --latex", "derive --raw", "derive --wrt *", "explain",
-     "explain --node 2", "graph -o it.html --values --grads", "graph --to json --values"), 8,
+    ("derive --latex", "derive --raw", "derive --steps", "derive --format json", "derive --to jax",
+     "derive --wrt *", "explain", "explain --node 2", "graph --to json --values",
+     "graph --values --grads", "graph -o it.svg --values --grads",
+     "hessian --format json --wrt NAME", "run --plan", "run --plan --all -v"), 8,
 ) | dict.fromkeys(
     ("explain --all", "explain --symbolic", "explain --format json", "explain --markdown",
-     "derive", "derive --statements", "report -o it.html", "check --order 2",
-     "jacobian --mode forward -p 3", "why NAME --fixed"), 16,
+     "derive", "derive --statements", "derive --to numpy", "report -o it.html", "check --order 2",
+     "graph -o it.html --values --grads", "jacobian --mode forward -p 3", "why NAME --fixed"), 16,
 )  # fmt: skip
+# Programs that take long: with fewer commands, by these factors.
+LONG = dict.fromkeys(
+    ("shared", "deep", "views", "several results", "attention", "pieces", "two rounds"), 2
+) | {"large": 4, "modules": 4, "buffers": 8, "wide": 8, "loop": 8}
 SHOWN = [
     pytest.param(
         command, name, 24 + (53 * i + 31 * j) % 97, i // 2 % 2 == 0, id=f"{command}-{name}"
     )
     for i, command in enumerate(COMMANDS)
     for j, name in enumerate(PROGRAMS)
-    if (i + j) % SELDOM.get(command, 4) == 0 and (command, name) != ("derive --to jax", "buffers")
+    if (i + j) % (SELDOM.get(command, 4) * LONG.get(name, 1)) == 0
 ]
-HOOKED = ("cuts", "own function", "twice", "pieces", "asserted", "warned")
 SHOWN += [
     pytest.param(command, name, 90, True, id=f"{command}-{name}")
     for command in ("report -o all.html", "explain --latex --all", "explain --markdown --all")
-    for name in HOOKED
+    for name in ("twice", "pieces", "asserted")
 ]
 SHOWN += [
     pytest.param(command, "two rounds", 90, True, id=f"{command}-two rounds")
