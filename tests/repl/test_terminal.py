@@ -133,9 +133,18 @@ def terminal(folder: Path) -> Iterator[Terminal]:
     found.end()
 
 
+def editor(folder: Path) -> Path:
+    path = folder / "editor"
+    path.write_text('#!/bin/sh\necho "added = 42" >> "$1"\n')
+    path.chmod(0o755)
+    return path
+
+
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
-    found = Terminal(tmp_path_factory.mktemp("session"))
+    folder = tmp_path_factory.mktemp("session")
+    found = Terminal(folder, "repl", "-e", "x = 1", EDITOR=str(editor(folder)))
+    found.sees("x  1")
     yield found
     found.end()
 
@@ -152,17 +161,6 @@ def shared(session: Terminal) -> Terminal:
         assert time.monotonic() < end, session.text
         session._read()
     return session
-
-
-def test_statements_gradients_and_leaving(terminal: Terminal) -> None:
-    terminal.sees("names: none yet")
-    terminal.enter("A = [[1, 2], [3, 4]]", "A  (2, 2)")
-    terminal.enter("loss = sum(A * A)", "loss  30")
-    terminal.enter(":grad", "A.grad  [[2, 4],")
-    terminal.enter("A @ [1, 2, 3]", "error[E301]")
-    terminal.enter("1 + 1", "\n2\n")
-    terminal.send(CTRL_D)
-    assert terminal.code() == 0
 
 
 def test_several_lines_and_alt_enter(shared: Terminal) -> None:
@@ -190,6 +188,7 @@ def test_paste_is_one_entry(shared: Terminal) -> None:
 
 
 def test_history_prefix_search_and_suggestion(terminal: Terminal, folder: Path) -> None:
+    terminal.sees("names: none yet")
     terminal.enter("first = 11", "first  11")
     terminal.enter("second = 22", "second  22")
     terminal.enter("first + 1", "12")
@@ -201,7 +200,7 @@ def test_history_prefix_search_and_suggestion(terminal: Terminal, folder: Path) 
     terminal.sees("first + 1", 2)  # the grey suggestion
     terminal.send(RIGHT, ENTER)
     terminal.sees("\n12\n", 2)
-    terminal.send(CTRL_D)
+    terminal.send(":quit", ENTER)
     assert terminal.code() == 0
     again = Terminal(folder)
     again.sees("ad>")
@@ -264,23 +263,21 @@ def test_live_hint(shared: Terminal) -> None:
     shared.sees("[[0, 0],")
 
 
-def test_ctrl_c_never_leaves(terminal: Terminal) -> None:
-    terminal.send("text that is not run")
-    terminal.sees("not run")
-    terminal.send(CTRL_C)
-    terminal.sees("ad>", 2)
-    assert "to leave" not in terminal.text
-    terminal.send(CTRL_C)
-    terminal.sees("Ctrl-D or :quit to leave")
-    terminal.enter("n = 5", "n  5")
-    terminal.send("print('go')", ALT_ENTER, "while True:", ENTER, "n = n + 1", ENTER, ENTER)
-    terminal.sees("\ngo")
-    terminal.send(CTRL_C)
-    terminal.sees("interrupted; the session is as it was")
-    terminal.ready()
-    terminal.enter("n", "\n5\n")
-    terminal.send(":quit", ENTER)
-    assert terminal.code() == 0
+def test_ctrl_c_never_leaves(shared: Terminal) -> None:
+    shared.send("text that is not run")
+    shared.sees("not run")
+    shared.send(CTRL_C)
+    shared.sees("ad>", 2)
+    assert "to leave" not in shared.text
+    shared.send(CTRL_C)
+    shared.sees("Ctrl-D or :quit to leave")
+    shared.enter("n = 5", "n  5")
+    shared.send("print('go')", ALT_ENTER, "while True:", ENTER, "n = n + 1", ENTER, ENTER)
+    shared.sees("\ngo")
+    shared.send(CTRL_C)
+    shared.sees("interrupted; the session is as it was")
+    shared.ready()
+    shared.enter("n", "\n5\n")
 
 
 def test_the_corrected_line_is_offered(shared: Terminal) -> None:
@@ -292,21 +289,10 @@ def test_the_corrected_line_is_offered(shared: Terminal) -> None:
     shared.sees("y  5")
 
 
-def editor(folder: Path) -> Path:
-    path = folder / "editor"
-    path.write_text('#!/bin/sh\necho "added = 42" >> "$1"\n')
-    path.chmod(0o755)
-    return path
-
-
-def test_editor(folder: Path) -> None:
-    terminal = Terminal(folder, "repl", "-e", "x = 1", EDITOR=str(editor(folder)))
-    terminal.sees("x  1")
-    terminal.ready()
-    terminal.enter(":edit", "names: x")
-    terminal.enter("added + 0", "42")
-    terminal.send(CTRL_D)
-    assert terminal.code() == 0
+def test_editor(shared: Terminal) -> None:
+    shared.enter("x = 1", "x  1")
+    shared.enter(":edit", "names: x")
+    shared.enter("added + 0", "42")
 
 
 def test_simple(folder: Path) -> None:
