@@ -219,8 +219,9 @@ def test_the_policy_holds(driver: Any, page: str) -> None:
     assert len(complaints) == 3 and all("Content Security Policy" in m for m in complaints)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1440, 900, 390])
+@pytest.mark.parametrize(
+    ("width", "scheme"), [(1440, "dark"), (900, "light"), (390, "light"), (390, "dark")]
+)
 def test_it_fits_and_is_painted(browser: Any, page: str, width: int, scheme: str) -> None:
     """No width needs scrolling sideways; the screenshot has its size and is not one colour."""
     look(browser, scheme)
@@ -237,16 +238,13 @@ def test_it_fits_and_is_painted(browser: Any, page: str, width: int, scheme: str
         (Path(os.environ["REPORT_SHOTS"]) / name).write_bytes(picture)
 
 
-@pytest.mark.parametrize("width", [1440, 390])
-def test_large_graphs_are_legible_where_the_step_is(
-    browser: Any, tmp_path: Path, width: int
-) -> None:
+def test_large_graphs_are_legible_where_the_step_is(browser: Any, tmp_path: Path) -> None:
     text = "; ".join(f"w{i} = [1, 2]" for i in range(12))
     text += "\nloss = sum(" + " + ".join(f"sin(w{i})**2" for i in range(12)) + ")"
     out = tmp_path / "wide.html"
     assert said("report", "-e", text, "-o", str(out))[0] == 0
-    size(browser, width, 900)
-    for step in ("f1", "b9", "b1"):
+    for width, step in ((1440, "f1"), (1440, "b1"), (390, "b9"), (390, "b1")):
+        size(browser, width, 900)
         opened(browser, f"{out.as_uri()}#{step}")
         letters, inside = browser.execute_script("""
           const pane = document.querySelector("section.graph").getBoundingClientRect();
@@ -258,23 +256,21 @@ def test_large_graphs_are_legible_where_the_step_is(
         assert (letters >= 11, inside) == (True, True)
 
 
-@pytest.mark.parametrize("width", [1440, 390])
-def test_the_line_of_a_step_is_seen_beside_its_number(
-    browser: Any, tmp_path: Path, width: int
-) -> None:
+def test_the_line_of_a_step_is_seen_beside_its_number(browser: Any, tmp_path: Path) -> None:
     lines = ["# nothing"] * 60
     text = "x = [1, 2]\n" + "\n".join(lines) + "\nloss = sum(x * x)\n" + "\n".join(lines)
     out = tmp_path / "long.html"
     assert said("report", "-e", text, "-o", str(out))[0] == 0
-    size(browser, width, 900)
-    opened(browser, f"{out.as_uri()}#b1")
-    seen = browser.execute_script("""
-      const pane = document.querySelector(".code").getBoundingClientRect();
-      const mark = document.querySelector("mark.backward").getBoundingClientRect();
-      const text = document.querySelector("pre.text").getBoundingClientRect();
-      const gutter = document.querySelector("pre.gutter").getBoundingClientRect();
-      return [mark.top >= pane.top && mark.bottom <= pane.bottom, text.top - gutter.top];""")
-    assert seen == [True, 0]
+    for width in (1440, 390):
+        size(browser, width, 900)
+        opened(browser, f"{out.as_uri()}#b1")
+        seen = browser.execute_script("""
+          const pane = document.querySelector(".code").getBoundingClientRect();
+          const mark = document.querySelector("mark.backward").getBoundingClientRect();
+          const text = document.querySelector("pre.text").getBoundingClientRect();
+          const gutter = document.querySelector("pre.gutter").getBoundingClientRect();
+          return [mark.top >= pane.top && mark.bottom <= pane.bottom, text.top - gutter.top];""")
+        assert seen == [True, 0]
 
 
 def test_in_a_notebook(browser: Any, tmp_path: Path) -> None:
