@@ -40,20 +40,12 @@ def shell(line: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_process_end_to_end(place):
-    done = subprocess.run([*COMMAND, "run", "demo.expr"], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "A.grad = [[7.0, 10.0], [13.0, 16.0]]  # (2, 2)\n" in done.stdout
-
-
 def test_a_closed_pipe_is_silent(place):
     (place / "big.expr").write_text("x = 1\nv = arange(200000) * x\nloss = sum(v)\n")
     for argv in (
         ["run", "--format", "json"],
         ["run", "--format", "rich"],
-        ["run", "--heat", "v"],
         ["graph", "--values"],
-        ["graph", "-f", "json", "--values"],
     ):
         reader, writer = os.pipe()
         os.close(reader)
@@ -75,33 +67,9 @@ def test_closed_and_full_streams(place):
     assert shell('"$@" <&-').returncode == 2
 
 
-def interrupted(process: subprocess.Popen[str], after: str) -> tuple[int, str, str]:
-    """Send SIGINT once the process has printed `after`."""
-    assert process.stdout is not None
-    seen = process.stdout.readline() if after else ""
-    assert after in seen
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=PATIENCE)
-    return process.returncode, seen + out, err
-
-
 def listening() -> None:
     """Take SIGINT in the child also where whoever runs the tests ignores it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-def test_interrupt_while_computing(place):
-    (place / "long.expr").write_text(
-        "x = 1.0\nprint('started')\n"
-        "for i in range(900000):\n    x = tanh(x)\n    print('' if x.item() else '')\n"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-u", "-m", "autodiff_cli", "run", "long.expr"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=listening,
-    )  # fmt: skip
-    code, _, err = interrupted(process, "started")
-    assert code == 130
-    assert "Traceback" not in err
 
 
 def test_interrupt_while_reading(place):
@@ -117,8 +85,9 @@ def test_interrupt_while_reading(place):
     while unread[0]:  # who reads waits for the end of the program
         time.sleep(0.01)
         fcntl.ioctl(process.stdin, termios.FIONREAD, unread)
-    code, _, err = interrupted(process, "")
-    assert code == 130
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
     assert "Traceback" not in err
 
 
@@ -152,25 +121,13 @@ def on_terminal(argv: list[str], columns: int, **variables: str) -> str:
 
 
 def test_a_terminal_gets_tables_and_colours(place):
-    wide = on_terminal(["demo.expr"], 80)
-    assert "\x1b[" in wide
-    text = re.sub(r"\x1b\[[0-9;]*m", "", wide)
+    """As wide as it is."""
+    shown = on_terminal(["demo.expr"], 44)
+    assert "\x1b[" in shown
+    text = re.sub(r"\x1b\[[0-9;]*m", "", shown)
     assert "Gradients   d loss / d name" in text
-    assert "[[ 7, 10]," in text
-    assert all(len(line) <= 80 for line in text.splitlines())
-    narrow = on_terminal(["demo.expr"], 44, NO_COLOR="1")
-    assert "\x1b[" not in narrow
-    assert "A  (2, 2)  norm 23.9583" in narrow
-
-
-def test_dumb_terminals_get_plain_text(place):
-    text = on_terminal(["demo.expr"], 80, TERM="dumb")
-    assert text.startswith("# autodiff.plain/1")
-    assert "\x1b" not in text
-
-
-def test_a_terminal_without_arguments(place):
-    assert "there is no program to run" in on_terminal(["run"], 80)
+    assert "A  (2, 2)  norm 23.9583" in text
+    assert all(len(line) <= 44 for line in text.splitlines())
 
 
 # ------------------------------------------------------------------ start-up
@@ -181,14 +138,13 @@ DENIED = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("form", ["plain", "json"])
-def test_a_piped_run_imports_little(place, form):
+def test_a_piped_run_imports_little(place):
     code = (
         "import json, sys\n"
         "from autodiff_cli.cli.main import main\n"
-        f"code = main(['run', 'demo.expr', '--format', '{form}'])\n"
+        "code = [main(['run', 'demo.expr', '--format', form]) for form in ('plain', 'json')]\n"
         "print(json.dumps(sorted(sys.modules)), file=sys.stderr)\n"
-        "sys.exit(code)\n"
+        "sys.exit(any(code))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0
@@ -197,24 +153,22 @@ def test_a_piped_run_imports_little(place, form):
 
 
 def test_version_and_help_do_without_numpy(place):
-    for argv in (["--version"], ["--help"], ["run", "--help"], ["help", "E302"]):
-        code = (
-            "import sys\n"
-            "from autodiff_cli.cli.main import main\n"
-            f"main({argv!r})\n"
-            "sys.exit('numpy' in sys.modules)\n"
-        )
-        assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+    code = (
+        "import sys\n"
+        "from autodiff_cli.cli.main import main\n"
+        "for words in ['--version'], ['--help'], ['run', '--help'], ['help', 'E302']:\n"
+        "    main(words)\n"
+        "    assert 'numpy' not in sys.modules, words\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("words", [["run"], ["graph"], ["explain"]])
-def test_what_a_program_prints_cannot_use_a_terminal(place, words):
+def test_what_a_program_prints_cannot_use_a_terminal(place):
     """No code but those of colours gets there; a pipe gets what PyTorch would print."""
     code = "\x1b]52;c;aGk=\x07\x1b[2J"
     (place / "rude.expr").write_text(f"print({code!r})\nx = 1\nloss = x * x\n")
-    shown = on_terminal([*words, str(place / "rude.expr")], 80)
+    shown = on_terminal(["rude.expr"], 80)
     assert code not in shown and f"{code!r}"[1:-1] in shown
-    piped = subprocess.run(
-        [*COMMAND, *words, str(place / "rude.expr")], capture_output=True, text=True
-    )
-    assert code in piped.stdout + piped.stderr
+    piped = subprocess.run([*COMMAND, "rude.expr"], capture_output=True, text=True)
+    assert code in piped.stdout
