@@ -1,4 +1,4 @@
-"""Completion: the protocol of each shell in real processes, a real bash, what is imported."""
+"""Completion: the protocol of each shell, a real bash, what is imported."""
 
 from __future__ import annotations
 
@@ -6,15 +6,28 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-COMMAND = [sys.executable, "-m", "autodiff_cli"]
+from autodiff_cli.cli.main import main
+from autodiff_cli.cli.streams import Environment
+
+from .conftest import Stream
+
+Ask = Callable[..., list[str]]
+
+
+def answered(instruction: str) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of the command that a shell calls."""
+    out, err = Stream(), Stream()
+    code = main([], Environment(None, out, err, {"_AUTODIFF_COMPLETE": instruction}))
+    return code, out.getvalue(), err.getvalue()
 
 
 @pytest.fixture
-def ask(tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch):
+def ask(tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
     """What a shell is answered at the end of a line, each answer without its type."""
     (tmp_path / "demo.expr").write_text("A = [1, 2]\nrate = 0.1; loss = sum(A * rate)\n")
     monkeypatch.chdir(tmp_path)
@@ -22,20 +35,16 @@ def ask(tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch):
 
     def call(*words: str, shell: str = "bash") -> list[str]:
         cword = words[-1] if shell == "fish" else str(len(words))
-        variables = {
-            "COMP_WORDS": " ".join(["autodiff", *words]), "COMP_CWORD": cword,
-            "_AUTODIFF_COMPLETE": f"{shell}_complete",
-        }  # fmt: skip
-        done = subprocess.run(
-            COMMAND, capture_output=True, text=True, env={**os.environ, **variables}, timeout=60
-        )
-        assert (done.returncode, done.stderr) == (0, "")
-        return done.stdout.splitlines()
+        monkeypatch.setenv("COMP_WORDS", " ".join(["autodiff", *words]))
+        monkeypatch.setenv("COMP_CWORD", cword)
+        code, out, err = answered(f"{shell}_complete")
+        assert (code, err) == (0, "")
+        return out.splitlines()
 
     return call
 
 
-def test_what_is_completed(ask):
+def test_what_is_completed(ask: Ask):
     assert ask("gra") == ["plain,graph"]
     assert {"plain,run", "plain,check", "plain,help"} <= set(ask(""))
     assert ask("run", "demo.expr", "--prec") == ["plain,--precision"]
@@ -50,14 +59,14 @@ def test_what_is_completed(ask):
     assert ask("completion", "z") == ["plain,zsh"]
 
 
-def test_files_are_left_to_the_shell(ask):
+def test_files_are_left_to_the_shell(ask: Ask):
     assert ask("run", "de") == ["file,de"]
     assert ask("demo.e") == ["file,demo.e"]
     assert ask("run", "demo.expr", "-o", "x") == ["file,x"]
     assert ask("run", "demo.expr", "--allow-read", "x") == ["dir,x"]
 
 
-def test_names_of_the_program(ask):
+def test_names_of_the_program(ask: Ask):
     assert ask("run", "demo.expr", "--loss", "l") == ["plain,loss"]
     assert ask("run", "demo.expr", "--wrt", "A,r") == ["plain,A,rate"]
     assert ask("run", "demo.expr", "--heat", "A.") == ["plain,A.grad"]
@@ -68,7 +77,7 @@ def test_names_of_the_program(ask):
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish", "powershell"])
-def test_other_shells(ask, shell: str):
+def test_other_shells(ask: Ask, shell: str):
     from click.shell_completion import get_completion_class
 
     if get_completion_class(shell) is None:  # a click from before it knew PowerShell
@@ -90,30 +99,28 @@ def test_scripts(cli):
     assert cli("completion").code == 2
 
 
-def test_answers_do_without_numpy(ask, tmp_path: Path):
-    for words in ("autodiff help soft", "autodiff run demo.expr --loss l", "autodiff "):
-        code = (
-            "import os, sys\n"
-            f"os.environ.update(COMP_WORDS={words!r}, COMP_CWORD='{words.count(' ')}',\n"
-            "    _AUTODIFF_COMPLETE='bash_complete')\n"
-            "from autodiff_cli.cli.main import main\n"
-            "assert main([]) == 0\n"
-            "sys.exit(bool({'numpy', 'scipy', 'lark', 'rich'} & set(sys.modules)))\n"
-        )
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-        assert (done.returncode, done.stderr) == (0, "")
+def test_answers_do_without_numpy(ask: Ask, tmp_path: Path):
+    code = (
+        "import os, sys\n"
+        "from autodiff_cli.cli.main import main\n"
+        "for words in 'autodiff help soft', 'autodiff run demo.expr --loss l', 'autodiff ':\n"
+        "    os.environ.update(COMP_WORDS=words, COMP_CWORD=str(words.count(' ')),\n"
+        "        _AUTODIFF_COMPLETE='bash_complete')\n"
+        "    assert main([]) == 0\n"
+        "    assert not {'numpy', 'scipy', 'lark', 'rich'} & set(sys.modules), words\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "plain,softmax\n" in done.stdout and "plain,loss\nplain,run\n" in done.stdout
 
 
-def test_nonsense_is_answered_with_nothing(ask):
+def test_nonsense_is_answered_with_nothing(ask: Ask):
     assert ask("nothing-like", "this", "--at-all", "x") == ["file,x"]
     for instruction in ("bash_nonsense", "nosuch_complete", ""):
-        done = subprocess.run(
-            COMMAND, capture_output=True, env={**os.environ, "_AUTODIFF_COMPLETE": instruction}
-        )
-        assert (done.returncode, done.stdout, done.stderr) == (1, b"", b"")
+        assert answered(instruction) == (1, "", "")
 
 
-def test_a_real_bash(ask, tmp_path: Path):
+def test_a_real_bash(ask: Ask, tmp_path: Path):
     import pexpect
 
     if shutil.which("bash") is None:  # the protocol is tested above

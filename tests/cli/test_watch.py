@@ -109,6 +109,7 @@ def test_what_cannot_be_watched(cli):
         assert result.code == 2
         assert "--watch needs a FILE" in result.err
     assert cli("run", "--watch", "demo.expr", "-o", "x.png").code == 2
+    assert cli("check", "--watch", "--update").code == 2
 
 
 @pytest.mark.parametrize(
@@ -158,7 +159,7 @@ def test_a_sign_of_life_on_terminals_only(place: Path):
     assert child.exitstatus == 130
     assert "\r\x1b[K" in child.before
     done = subprocess.run(
-        [sys.executable, *argv, "--timeout", "0.6"], capture_output=True, text=True
+        [sys.executable, *argv, "--timeout", "0.3"], capture_output=True, text=True
     )
     assert done.returncode == 4
     assert "running" not in done.stderr
@@ -214,10 +215,6 @@ def test_checks_are_watched_too(place: Path):
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "Traceback" not in err
-    refused = subprocess.run(
-        [sys.executable, "-m", "autodiff_cli", "check", "-w", "--update"], capture_output=True
-    )
-    assert refused.returncode == 2
 
 
 FATAL = Path(__file__).resolve().parents[1] / "fatal"  # its `lgamma` ends the process
