@@ -24,8 +24,7 @@ PROGRAM = "y = tanh(W @ x)\nloss = sum(y**2)"
 W = np.array([[1.0, -2.0], [0.5, 1.0], [3.0, 0.0]])
 X = np.array([0.5, -0.25])
 FUNCTIONS: dict[str, tuple[Any, ...]] = {
-    "value_and_grad": (), "hessian": (), "hvp": (np.ones(2),), "vjp": (np.ones(()),),
-    "jvp": (np.array([1.0, -1.0]),), "jacobian": (),
+    "value_and_grad": (), "jvp": (np.array([1.0, -1.0]),), "jacobian": (),
 }  # fmt: skip
 
 
@@ -68,8 +67,9 @@ def test_the_process_of_a_run_ends_with_it() -> None:
 
     before = below()
     with pytest.raises(ad.AutodiffError) as caught:
-        ad.run("x = y", isolate=True)
+        ad.run("x = 1\nloss = y", isolate=True)
     assert caught.value.code == "E201" and below() <= before
+    assert caught.value.span is not None and caught.value.span.line == 2
 
 
 @pytest.mark.parametrize(
@@ -94,19 +94,18 @@ def test_what_would_kill_the_caller(
 @pytest.mark.parametrize(
     ("text", "code"),
     [
-        ("x = []\nfor i in range(999): x.append('a' * 9000000 + str(i))", "E505"),
+        ("x = []\nfor i in range(999): x.append('a' * 9000000)", "E505"),
         ("while True: pass", "E508"),
         ("import torch\nu = torch.linalg.svd(torch.ones(4000, 4000))", "E508"),
-        ("x = 1\nloss = y", "E201"),
     ],
 )
 def test_errors(text: str, code: str) -> None:
     with pytest.raises(ad.AutodiffError) as caught:
-        timeout = 0.5 if code == "E508" else PATIENCE
+        timeout = 0.2 if code == "E508" else PATIENCE
         memory = (64 if code == "E505" else 1024) << 20
         ad.run(text, isolate=True, timeout=timeout, max_steps=10**12, max_memory=memory)
     assert caught.value.code == code
-    if code in ("E505", "E201"):
+    if code == "E505":
         assert caught.value.span is not None
         assert caught.value.span.line == 2
 

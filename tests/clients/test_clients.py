@@ -382,7 +382,8 @@ def test_copies_and_pickles() -> None:
     ]
     for f in functions:
         wanted = repr(f(w=3.0))
-        for other in (pickle.loads(pickle.dumps(f)), copy.copy(f), copy.deepcopy(f)):
+        copied = [copy.copy(f), copy.deepcopy(f)] if f is not functions[-1] else []
+        for other in (pickle.loads(pickle.dumps(f)), *copied):  # a process each of the last
             assert repr(other(w=3.0)) == wanted
             assert isinstance(other, type(f)) and repr(other) == repr(f)
     assert repr(functions[0]) == "<value_and_grad of `loss` in <program>: f(w, x)>"
@@ -543,7 +544,7 @@ def test_the_hosts_alarm_goes_off_in_time() -> None:
 
     before = signal.signal(signal.SIGALRM, late)
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
         began = time.monotonic()
         with pytest.raises(Late):
             ad.check(ENDLESS, timeout=60, max_steps=10**12)
@@ -551,7 +552,7 @@ def test_the_hosts_alarm_goes_off_in_time() -> None:
         signal.signal(signal.SIGALRM, tick)
         signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
         with pytest.raises(ad.CheckFailed, match="E508"):
-            ad.check(ENDLESS, timeout=0.5, max_steps=10**12)
+            ad.check(ENDLESS, timeout=0.3, max_steps=10**12)
         assert len(calls) > 2
         assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] <= 0.05
     finally:
@@ -588,9 +589,9 @@ def test_time_limits_that_are_none(call: Any, limit: Any) -> None:
 
 def test_timeouts() -> None:
     with pytest.raises(ad.AutodiffError, match="timeout=") as caught:
-        ad.run(ENDLESS, isolate=True, timeout=0.5, max_steps=10**12)
+        ad.run(ENDLESS, isolate=True, timeout=0.1, max_steps=10**12)
     assert caught.value.code == "E508"
-    f = ad.value("while x > 0:\n    x = x + 1\ny = x * 2", timeout=0.5,
+    f = ad.value("while x > 0:\n    x = x + 1\ny = x * 2", timeout=0.2,
                  max_steps=10**12)  # fmt: skip
     assert f(x=-1.0) == -2
     with pytest.raises(ad.AutodiffError, match="timeout="):
