@@ -87,17 +87,10 @@ def test_no_color_has_no_bold_either(cli):
 
 
 @pytest.mark.parametrize(("level", "code"), [("1", "\x1b[36m"), ("2", "48;5;"), ("3", "48;2;")])
-def test_forced_colors_have_levels(tmp_path: Path, project: Path, level: str, code: str):
-    # A process for each: rich keeps the codes of a style for the first terminal it met.
-    (tmp_path / "demo.expr").write_text(PROGRAMS["demo"])
-    done = subprocess.run(
-        [sys.executable, "-m", "autodiff_cli", "demo.expr", "--format", "rich"],
-        capture_output=True, text=True, cwd=tmp_path,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(project), "FORCE_COLOR": level,
-             "PYTHONIOENCODING": "utf-8"},
-    )  # fmt: skip
-    assert code in done.stdout
-    assert ("48;" in done.stdout) == (level != "1")
+def test_forced_colors_have_levels(cli, level: str, code: str):
+    out = cli("demo.expr", "--format", "rich", FORCE_COLOR=level).out
+    assert code in out
+    assert ("48;" in out) == (level != "1")
 
 
 def test_a_dumb_terminal(cli):
@@ -107,7 +100,7 @@ def test_a_dumb_terminal(cli):
     assert "\x1b" not in forced
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", ["nan", "heat"])
 def test_without_unicode(cli, tmp_path: Path, name: str):
     (tmp_path / f"{name}.expr").write_text(PROGRAMS[name])
     argv = (f"{name}.expr", *EXTRA.get(name, ()))

@@ -45,7 +45,7 @@ def mixed(count: int) -> Graph:
 
 WAYS = ["BT", "LR"]
 GRAPHS = [(make, count) for make in (chain, layers, shared, leaves, mixed) for count in (3, 30)]
-LARGE = [(make, 250) for make in (chain, leaves, mixed, shared)]
+LARGE = [(make, 100) for make in (chain, leaves, mixed, shared)]
 DRAWN = [(*graph, labels, way) for graph in GRAPHS for labels in (False, True) for way in WAYS]
 DRAWN += [(*graph, True, "BT") for graph in LARGE]
 

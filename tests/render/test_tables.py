@@ -29,7 +29,6 @@ VECTOR = [at / 8 for at in range(20)]
 PROGRAMS = {
     "not finite": "x = [0, 4, -1]; w = [inf, nan, 2]; loss = sum(sqrt(x) * w)",
     "long": f"a_name_of_some_length = {VECTOR}; loss = sum(a_name_of_some_length)",
-    "longer": f"a_name_that_is_longer_still = const({VECTOR})\ny = {VECTOR}; loss = sum(y)",
     "many": "".join(f"a{at} = {at}; b{at} = a{at} * 2\n" for at in range(22)) + "loss = b21 * 3",
 }
 LAYERS = "import torch\nnet = torch.nn.Sequential(*[torch.nn.Linear(2, 2) for _ in range({})])\n"

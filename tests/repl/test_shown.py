@@ -31,8 +31,10 @@ ASKED = [
     "", "x", "A", "loss", "k", "s", "e", "f", "u", "bad", "los", "h x", "2", "leaves", "values",
     "defs", "loss A π",
 ]  # fmt: skip
-# These write files, leave, take time or open an editor.
-APART = ("save", "load", "edit", "quit", "time", "plot", "reset")
+# These write files, leave, take time or open an editor; what tools say is in tests of commands.
+APART = (
+    "save", "load", "edit", "quit", "time", "plot", "reset", "derive", "explain", "hess", "jac",
+)  # fmt: skip
 LOOKS = {
     "wide": {}, "narrow": {"width": lambda: 34, "message_width": lambda: 34},
     "colors": {"color": True, "width": lambda: 60}, "ascii": {"encoding": "ascii"},

@@ -155,9 +155,8 @@ def test_undo_and_redo_one(change: str) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    ["torch.manual_seed(5)", "r = rand(2)", "q = dropout(b, 0.5, True)", "it.manual_seed(3)",
-     "r = rand(2, generator=it)", "torch.set_grad_enabled(False)", "net(b).sum().backward()",
-     "torch.set_default_dtype(torch.float32)", "r = F.dropout(b)", "r = torch.randn(1)"],
+    ["torch.manual_seed(5)", "r = rand(2, generator=it)", "torch.set_grad_enabled(False)",
+     "torch.set_default_dtype(torch.float32)", "r = F.dropout(b)"],
 )  # fmt: skip
 def test_undo_of_what_no_name_shows(change: str) -> None:
     session = started()
