@@ -140,16 +140,11 @@ COMMANDS = [
     "check --max-steps 9", "explain --max-steps 9", "check --max-memory 2K",
     "why NAME --max-steps 9", "jacobian --max-steps 9",
 ]  # fmt: skip
-# Those that take longest, and see little more with other programs: each 8th or 16th, not each 4th.
-SELDOM = dict.fromkeys(
-    ("derive --latex", "derive --raw", "derive --steps", "derive --format json", "derive --to jax",
-     "derive --wrt *", "explain", "explain --node 2", "graph --to json --values",
-     "graph --values --grads", "graph -o it.svg --values --grads",
-     "hessian --format json --wrt NAME", "run --plan", "run --plan --all -v"), 8,
-) | dict.fromkeys(
-    ("explain --all", "explain --symbolic", "explain --format json", "explain --markdown",
-     "derive", "derive --statements", "derive --to numpy", "report -o it.html", "check --order 2",
-     "graph -o it.html --values --grads", "jacobian --mode forward -p 3", "why NAME --fixed"), 16,
+# Those that take longest, and see little more with other programs: each 16th, not each 8th.
+SELDOM = (
+    "explain --all", "explain --symbolic", "explain --format json", "explain --markdown",
+    "derive", "derive --statements", "derive --to numpy", "report -o it.html", "check --order 2",
+    "graph -o it.html --values --grads", "jacobian --mode forward -p 3", "why NAME --fixed",
 )  # fmt: skip
 # Programs that take long: with fewer commands, by these factors.
 LONG = dict.fromkeys(
@@ -161,7 +156,7 @@ SHOWN = [
     )
     for i, command in enumerate(COMMANDS)
     for j, name in enumerate(PROGRAMS)
-    if (i + j) % (SELDOM.get(command, 4) * LONG.get(name, 1)) == 0
+    if (i + j) % ((8 + 8 * (command in SELDOM)) * LONG.get(name, 1)) == 0
 ]
 SHOWN += [
     pytest.param(command, name, 90, True, id=f"{command}-{name}")
@@ -169,9 +164,15 @@ SHOWN += [
     for name in ("twice", "pieces", "asserted")
 ]
 SHOWN += [
-    pytest.param(command, "two rounds", 90, True, id=f"{command}-two rounds")
-    for command in ("explain", "explain --latex", "explain --markdown")
-]
+    pytest.param(command, name, 90, True, id=f"{command}-{name}")
+    for command, name in (
+        ("explain", "two rounds"), ("explain --latex", "two rounds"),
+        ("explain --markdown", "two rounds"), ("explain --max-steps 9", "attention"),
+        ("run --of loss --wrt *.weight", "printed"), ("derive --to torch", "cuts"),
+        ("graph --to mermaid --values --grads", "modules"),
+        ("graph -o it.svg --direction LR --all --grads", "modules"),
+    )
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("command", "name", "width", "colors"), SHOWN)
