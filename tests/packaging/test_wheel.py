@@ -49,7 +49,7 @@ def scripts(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     run(sys.executable, "-m", "venv", "--without-pip", folder, cwd=folder)
     scripts = folder / ("Scripts" if os.name == "nt" else "bin")
     pip = [sys.executable, "-m", "pip", "--python", scripts / "python"]
-    run(*pip, "install", "--quiet", "--no-deps", "--no-index", wheel, cwd=folder)
+    run(*pip, "install", "--quiet", "--no-compile", "--no-deps", "--no-index", wheel, cwd=folder)
     ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
     packages = Path(run(scripts / "python", "-c", ask, cwd=folder).strip())
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")

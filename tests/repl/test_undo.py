@@ -245,7 +245,7 @@ def test_a_failure_in_the_middle_of_a_change(session: Any) -> None:
     assert session.state() == before
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.lists(st.sampled_from(CHANGES), min_size=1, max_size=5))
 def test_any_sequence(changes: list[str]) -> None:
     session = started()
