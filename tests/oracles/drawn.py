@@ -6,7 +6,8 @@ Programs of all kinds with options in any company, what is typed in sessions, an
 programs of `classes_fuzz`, `loops_fuzz`, `modules_fuzz` and `tensor_fuzz`. Each runs with marks in
 the blocks of the code (`mutants.py`). Of those drawn so many are kept that a block by which few
 tests come gets six more, where there are so many; `fixtures/drawn.json.gz` has the command lines,
-and the programs with what PyTorch, or Python, prints.
+but for those that saw only what three others see, and the programs with what PyTorch, or Python,
+prints.
 """
 
 from __future__ import annotations
