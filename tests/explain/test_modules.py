@@ -5,6 +5,7 @@ Every formula was evaluated beside reverse mode, or it is not `verified`."""
 from __future__ import annotations
 
 import json
+from functools import cache
 
 import pytest
 
@@ -65,22 +66,8 @@ loss = (net(xs) - 1.0).pow(2).sum()
 # line beside the same derivation on paper.
 MODULES = {
     "layer norm": (NORMED, "net.a.weight", 46),
-    "layer norm, scale": (NORMED, "net.norm.weight", 34),
-    "layer norm, output": (NORMED, "net.out.weight", 18),
     "attention": (BLOCK, "net.q.weight", 60),
-    "attention, output": (BLOCK, "net.o.weight", 51),
     "through time": (UNROLLED, "net.hh.weight", 41),
-    "two layers with norms": (
-        "net = nn.Sequential(nn.Linear(2, 3), nn.LayerNorm(3), nn.ReLU(), nn.Linear(3, 4), "
-        "nn.LayerNorm(4), nn.ReLU(), nn.Linear(4, 2))\n"
-        "x = torch.randn(5, 2); y = torch.randn(5, 2)\nloss = F.mse_loss(net(x), y)",
-        "net.0.weight", 69,
-    ),
-    "gated": (
-        "net = nn.Sequential(nn.Linear(3, 8), nn.GLU(), nn.Linear(4, 1))\n"
-        "x = torch.randn(5, 3); y = torch.randn(5, 1)\nloss = F.l1_loss(net(x), y)",
-        "net.0.weight", 31,
-    ),
     "LSTM": (
         "cell = nn.LSTMCell(2, 3)\nx = torch.randn(4, 2)\nh, c = cell(x)\nloss = (h**2).sum()",
         "cell.weight_ih", 37,
@@ -128,19 +115,6 @@ MODULES = {
         "loss = (F.adaptive_max_pool1d(w, 3) * t).sum() + F.max_pool1d(w, 2).sum()",
         "w", 11,
     ),
-    "dropout that is off": (
-        "net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Dropout(0.5), nn.Linear(4, 4), "
-        "nn.Tanh(), nn.Linear(4, 2))\nnet.eval()\n"
-        "x = torch.randn(5, 3); y = torch.tensor([0, 1, 1, 0, 1])\n"
-        "loss = F.cross_entropy(net(x), y)",
-        "net.0.weight", 25,
-    ),
-    "convolution, batch norm, linear": (
-        "net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.ReLU(), nn.Flatten(), "
-        "nn.Linear(8, 2))\nx = torch.randn(3, 1, 4, 4); y = torch.tensor([0, 1, 1])\n"
-        "loss = F.cross_entropy(net(x), y)",
-        "net.0.weight", 57,
-    ),
     "convolutions in groups": (
         "net = nn.Sequential(nn.Conv1d(4, 4, 3, groups=4, stride=2), nn.ReLU(), "
         "nn.Conv1d(4, 6, 1, groups=2))\nx = torch.randn(2, 4, 7)\nloss = (net(x)**2).mean()",
@@ -162,23 +136,10 @@ MODULES = {
         "loss = (net(x, c, c, attn_mask=m)[0]**2).sum()",
         "net.out_proj.weight", 35,
     ),
-    "heads by hand": (
-        "qkv, o = nn.Linear(4, 12, bias=False), nn.Linear(4, 4)\nx = torch.randn(2, 3, 4)\n"
-        "q, k, v = (u.view(2, 3, 2, 2).transpose(1, 2) for u in qkv(x).split(4, dim=2))\n"
-        "p = F.softmax(q @ k.transpose(-2, -1) / 2**0.5, dim=-1)\n"
-        "loss = (o((p @ v).transpose(1, 2).contiguous().view(2, 3, 4))**2).sum()",
-        "qkv.weight", 49,
-    ),
     "convolution with group norm": (
         "net = nn.Sequential(nn.Conv2d(2, 4, 3), nn.GroupNorm(2, 4), nn.ReLU())\n"
         "x = torch.randn(2, 2, 5, 5)\nloss = (net(x)**2).sum()",
         "net.0.weight", 55,
-    ),
-    "bag of words": (
-        "emb, fc = nn.Embedding(5, 3), nn.Linear(3, 4)\n"
-        "i = torch.tensor([[0, 1, 2], [2, 3, 4]]); y = torch.tensor([1, 3])\n"
-        "loss = F.cross_entropy(fc(emb(i).mean(1)), y)",
-        "emb.weight", 15,
     ),
     "words in order": (
         "emb, fc = nn.Embedding(5, 3), nn.Linear(6, 4)\n"
@@ -205,6 +166,7 @@ RESIZED = {
 }  # fmt: skip
 
 
+@cache
 def derived(program: str, *wrt: str) -> Derived:
     text = f"{HEAD}{program}\nloss.backward()\n"
     return derive_source(Source(text, "test.py"), Options(), Request(wrt=wrt))
@@ -267,7 +229,7 @@ def test_axes_that_are_split_and_joined(text: str) -> None:
 
 
 def test_a_norm_of_instances_has_formulas() -> None:
-    text = HEAD + "x = torch.randn(2, 4, 3, 3, requires_grad=True)\n"
-    text += "loss = nn.InstanceNorm2d(4, affine=True)(x).pow(2).sum()\nloss.backward()\n"
-    found = derive_source(Source(text, "test.py"), Options(), Request())
+    text = "x = torch.randn(2, 4, 3, 3, requires_grad=True)\n"
+    text += "loss = nn.InstanceNorm2d(4, affine=True)(x).pow(2).sum()"
+    found = derived(text, "x")
     assert found.error is None and found.derivatives

@@ -71,7 +71,6 @@ FORMULAS = [
     "x = [[1.5]]; loss = sum(x.view(1) * 2 + x.reshape(1, 1).unsqueeze(0) ** 2)",
     "x = [1, 2]; k = const([3, 3]); loss = sum(x * k + x * const(5)) + sum(x * const([[1], [2]]))",
     M + "b = [5, 6, 7]; loss = sum(A * (A.sum(1, keepdim=True) * b))",
-    "x = 0.5\nfor i in range(4):\n    x = x * 3 - x ** 2\nloss = x",
     "layers = {'w': [1, 2]}\nx = [3, 4]\nloss = sum(layers['w'] * x)",
     "x = [1, 2]; y = x * 2; loss = sum(y * y)",
     "x = [3, 1, 2]; v, i = sort(x); loss = sum(v * const([1, 2, 3])) + v[0]",
@@ -83,7 +82,6 @@ C = "C = [[2, 1], [1, 4]]; "
 S = "X = [[1, 2], [3, 5]]; "
 P = "X = torch.arange(30.).sin().reshape(1, 1, 5, 6).requires_grad_(); "
 Z = "X = zeros({}, requires_grad=True); "
-LETTERS = "; ".join(f"{n} = {i}" for i, n in enumerate("uvwzhqabcdrs"))
 # What has a formula in words of its own, and what is left to the graph or has none.
 FURTHER = [
     # sums of what is divided by
@@ -100,12 +98,10 @@ FURTHER = [
     W + "loss = sum(torch.index_select(W, 0, k) ** 2)",
     W + "loss = sum(torch.index_select(W, 1, k) ** 2)",
     W + "n = torch.tensor([[0], [1], [1]]); loss = sum(W.gather(1, n) ** 2)",
-    W + "a, b, c = W.unbind(0); loss = sum(a * b ** 2)",
     W + "a, b = W.split(2); loss = sum(a ** 2) + sum(b ** 3)",
     W + "loss = sum(W[W.max(0)[1]] ** 2)",
     "x = [1, 2, 3, 4, 5]; loss = sum(x[1:4][1] ** 2) + sum(x[:] * x)",
     "x = [1, 2, 3]; y = [4]; loss = sum(cat([x, y]) ** 2) + sum(cat([x]))",
-    "x = [1, 2]; loss = sum(flip(outer(x, x), [0, 1]) * outer(x, x * 2))",
     "x = [1, 2]; loss = sum(roll(outer(x, x), 1) ** 2)",
     S + "loss = sum(X.diagonal(-1) ** 2)",
     "x = [1, 2]; loss = sum(torch.diag_embed(x, 1) ** 2)",
@@ -114,13 +110,10 @@ FURTHER = [
     # products
     "a = [1, 2]; b = [1, 2, 3]; Q = zeros(6, 1, 2, requires_grad=True); "
     "loss = sum((outer(a, b).reshape(6, 1, 1) @ Q) ** 2)",
-    "X = [[1, 2, 3], [4, 5, 6]]; loss = X.view(6) @ X.T.reshape(6)",
     "X = [[1, 2, 3], [4, 5, 6]]; "
     "loss = sum((X.reshape(2, 1, 3).expand(2, 2, 3).reshape(4, 3) @ X.T) ** 2)",
     "A = [[2, 0.5], [1, 3]]; loss = sum((A - A) @ A + A)",
     "A = [[2, 0.5], [1, 3]]; loss = sum(ones(2, 2) @ A) + sum(ones(3, 2) @ ones(2, 2) * A[0, 0])",
-    "A = [[2, 0.5], [1, 3]]; x = [1, 2]; loss = sum(inverse(A @ A.T) @ (A @ A.T) @ x)",
-    "A = [[2, 0.5], [1, 3]]; loss = sum((A @ A.T) @ inverse(A @ A.T).T * A)",
     "; ".join(f"{n} = [{i}, 2]" for i, n in enumerate("abcdefghk"))
     + "; loss = sum(a*b*c*d*e*f*g*h*k)",
     "x = [[1, 2], [3, 4]]; b = [3, 4]; "
@@ -156,15 +149,12 @@ FURTHER = [
     "x = [1, 2]; y = [0.5, 1]; "
     "loss = torch.nn.functional.binary_cross_entropy_with_logits(x, y, reduction='none').sum()",
     S + "t = torch.tensor([0, 1]); loss = torch.nn.functional.nll_loss(X, t, ignore_index=1)",
-    S + "w = [1, 2]; b = [3, 4]; "
-    "loss = sum(torch.nn.functional.batch_norm(X, None, None, w, b, training=True) ** 2)",
     "X = [[1], [3]]; w = [2]; loss = sum(torch.nn.functional.layer_norm(X, (1,), w) ** 2)",
     Z.format("1, 3, 4") + "w = [1, 2, 3]; b = [3, 4, 5]; "
     "loss = sum(torch.nn.functional.batch_norm(X, None, None, w, b, training=True))",
     # order, windows of several sizes, classes
     "x = [1, 5, 2, 4]; loss = torch.quantile(x, 0.3)"
     " + torch.quantile(x, 0.5, interpolation='lower')",
-    S + "loss = sum(torch.quantile(X, 0.4, 1) ** 2)",
     P + "loss = sum(torch.nn.functional.avg_pool2d(X, 2, ceil_mode=True) ** 2)",
     P + "loss = sum(torch.nn.functional.adaptive_avg_pool2d(X, (2, 4)) ** 2)",
     P + "loss = sum(amax(X, (1, 3)) ** 2)",
@@ -180,11 +170,8 @@ FURTHER = [
     "x = [1, 2]; loss = norm(x, 3)",
     W + "loss = sum(where(k[:, None] == torch.arange(2), W, 0))",
     W + "mu = mean(W, 1, keepdim=True); loss = sum((W - mu) ** 3 * W)",
-    "x = [1, -2, 3]; loss = sum(torch.nn.functional.elu(x) * cumsum(flip(x, [0]), 0))",
     # names, and what is too long
     "Γ = 2; Σ_1 = 3; loss = Γ ** Σ_1",
-    f"{LETTERS}; X = [[1, 2, 4], [3, 4, 5]]; " + "loss = sum(torch.nn.functional.layer_norm"
-    "(X, (3,)) ** 3) + u + v + w + z + h + q + a + b + c + d + r + s",
     "x = 2; loss = " + "(" * 9 + "x" + " + 1) * x" * 9,
     "x = 2; y = x\nfor i in range(450):\n    y = y * 1\nloss = y",
 ]  # fmt: skip

@@ -156,8 +156,6 @@ def test_networks_have_the_names_of_the_formula() -> None:
     [
         # The step after which everybody goes on by heart.
         ("loss = cross_entropy(X @ W, k)", "W", "sum(h * d(X @ W))"),
-        ("p = sigmoid(X @ w); loss = -mean(c * log(p) + (1 - c) * log(1 - p))", "w",
-         "sum(g_p * d(p))"),
         # Two ways lead to h, and are taken together when both have arrived.
         ("h = tanh(A @ x); q = tanh(B @ h); loss = sum((h + tanh(C @ q) + q)**2)", "x",
          "sum(2 * (h + t + q) * d(h)) + sum(g_q * d(q))"),

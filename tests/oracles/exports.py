@@ -129,7 +129,7 @@ if __name__ == "__main__":
     found = json.loads(place.read_text()) if place.exists() else {}
     for to, _, python in (part.partition("=") for part in sys.argv[1:]):
         assert to in LIBRARIES
-        codes = written(to, programs(to) | programs_in_both())
+        codes = written(to, programs() | programs_in_both())
         if to in samples:
             codes |= written_samples(to)
             changed = json.dumps(changes(python), indent=0)
