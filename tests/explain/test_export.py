@@ -130,22 +130,16 @@ def test_samples_give_their_gradients(path: Path) -> None:
             np.testing.assert_allclose(gradient, record.grad, 1e-5, 1e-6, err_msg=name)
 
 
+# Of the recorded programs with one backward pass those that between them come by what all of them
+# do; what is plain is written in JAX too.
+PICKED = set((FIXTURES / "exported_programs.txt").read_text("utf-8").splitlines())
+ONE_PASS = [case for case in recorded("programs") if case["id"] in PICKED]
 PLAIN = ("basics", "classes", "layers", "modelling", "repositories", "tutorials")
-OTHERS = ("autograd.grad", ".data", ".grad", "hook", "zero_", "for ", "while ")
-# What takes long and is written as others are.
-ALIKE = (
-    "layers: group instance layer rms local response norms", "draws: rarer distributions",
-    "draws: gamma family rsample: chi2, f, inverse gamma, wishart-free, big shapes",
-    "distributions: sac squashed gaussian", "memory: windows are written to",
-    "distributions: mixup cutout and label smoothing",
-)  # fmt: skip
-ONE_PASS = [
-    case for case in recorded("programs")
-    if case["error"] is None and case["source"].count("backward(") == 1
-    and case["id"] not in ALIKE
-    and not any(word in case["source"].replace(".grad)", "") for word in OTHERS)
-]  # fmt: skip
 BACKWARD = [case for case in ONE_PASS if case["id"].startswith(PLAIN)]
+
+
+def test_picked_programs_are_there() -> None:
+    assert len(ONE_PASS) == len(PICKED)
 
 
 def named(case: dict[str, Any]) -> str:

@@ -61,8 +61,11 @@ def test_the_demo_reads_as_on_paper(cli):
 
 
 @pytest.mark.parametrize("color", ["never", "always"])
-@pytest.mark.parametrize("width", [120, 80, 44, 30])
-@pytest.mark.parametrize("name", ["demo", "net", "loop"])
+@pytest.mark.parametrize(
+    ("name", "width"),
+    [*(("demo", width) for width in (120, 80, 44, 30)),
+     ("net", 80), ("net", 30), ("loop", 120), ("loop", 44)],
+)  # fmt: skip
 def test_by_width_and_colour(cli, name: str, width: int, color: str):
     source = ["demo.expr"] if name == "demo" else ["-e", PROGRAMS[name]]
     result = cli("explain", *source, "--color", color, tty=True, COLUMNS=str(width), TERM="xterm")
@@ -75,8 +78,8 @@ def test_by_width_and_colour(cli, name: str, width: int, color: str):
     assert all(len(line) <= width for line in bare.splitlines())
 
 
-@pytest.mark.parametrize("width", [1, 20, 30, 39, 40, 59, 60, 71, 72, 100])
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("width", [1, 20, 39, 40, 59, 60, 71, 72])
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in ("net", "loop")])
 def test_every_width_works(cli, name: str, width: int):
     result = cli("explain", "-e", PROGRAMS[name], "--format", "rich", COLUMNS=str(width))
     assert result.code == 0, result.err
@@ -210,7 +213,7 @@ NASTY = "a_b = 2; x = [1, 2]\nfor i in range(45):\n    x = x * 1.0  # 50% {off} 
 
 
 @pytest.mark.parametrize("text", [*PROGRAMS.values(), NASTY])
-@pytest.mark.parametrize("further", [[], ["--all"], ["--symbolic"]])
+@pytest.mark.parametrize("further", [[], ["--symbolic"]])
 def test_latex_is_balanced_and_escaped(cli, text: str, further: list[str]):
     result = cli("explain", "-e", text, "--latex", *further)
     assert result.code == 0
