@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.mathtext import MathTextParser
 
@@ -388,7 +388,7 @@ def numbers() -> st.SearchStrategy[str]:
 
 
 @given(numbers(), st.sampled_from(["x", "z", "A", "B"]))
-@SETTINGS
+@settings(SETTINGS, max_examples=25)
 def test_no_way_to_write_a_derivative_is_wrong(text: str, wrt: str) -> None:
     seen: list[tuple[str, bool | None]] = []
     original = module.agrees
