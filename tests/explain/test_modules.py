@@ -47,31 +47,11 @@ x = torch.randn(3, 4)
 y = torch.randn(3, 4)
 loss = ((net(x) - y)**2).mean()
 """
-UNROLLED = """class Cell(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.ih = nn.Linear(2, 3)
-        self.hh = nn.Linear(3, 3, bias=False)
-        self.out = nn.Linear(3, 1)
-    def forward(self, xs):
-        h = torch.zeros(3)
-        for x in xs:
-            h = torch.tanh(self.ih(x) + self.hh(h))
-        return self.out(h)
-net = Cell()
-xs = torch.randn(3, 2)
-loss = (net(xs) - 1.0).pow(2).sum()
-"""
 # By the name of a program: it, a parameter, and what its formula cost when it was last read line by
 # line beside the same derivation on paper.
 MODULES = {
     "layer norm": (NORMED, "net.a.weight", 46),
     "attention": (BLOCK, "net.q.weight", 60),
-    "through time": (UNROLLED, "net.hh.weight", 41),
-    "LSTM": (
-        "cell = nn.LSTMCell(2, 3)\nx = torch.randn(4, 2)\nh, c = cell(x)\nloss = (h**2).sum()",
-        "cell.weight_ih", 37,
-    ),
     "LSTM, two steps of one sequence": (
         "net = nn.LSTM(2, 3)\nx = torch.randn(2, 1, 2)\nloss = (net(x)[0]**2).sum()",
         "net.weight_hh_l0", 96,
@@ -135,11 +115,6 @@ MODULES = {
         "c = torch.randn(2, 3, 4); m = torch.ones(3, 3).triu(1).bool()\n"
         "loss = (net(x, c, c, attn_mask=m)[0]**2).sum()",
         "net.out_proj.weight", 35,
-    ),
-    "convolution with group norm": (
-        "net = nn.Sequential(nn.Conv2d(2, 4, 3), nn.GroupNorm(2, 4), nn.ReLU())\n"
-        "x = torch.randn(2, 2, 5, 5)\nloss = (net(x)**2).sum()",
-        "net.0.weight", 55,
     ),
     "words in order": (
         "emb, fc = nn.Embedding(5, 3), nn.Linear(6, 4)\n"

@@ -58,7 +58,7 @@ def hold_sums(found: Explanation, rtol: float = 1e-9) -> None:
 
 
 @given(expressions())
-@SETTINGS
+@settings(SETTINGS, max_examples=30)
 def test_contributions_add_up_on_random_programs(text: str) -> None:
     source = program(text)
     found = explained(source, check=False)
