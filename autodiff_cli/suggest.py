@@ -51,6 +51,7 @@ def suggest(
     if len(word) == 1:
         return sorted(candidate for candidate in pool if candidate.lower() == folded)[:limit]
     closest = min(3, max(1, len(word) // 3))
+    letters = set(folded)
     found: list[tuple[float, bool, int, str]] = []
     for candidate in pool:
         length = len(candidate)
@@ -59,7 +60,8 @@ def suggest(
         other = candidate.lower()
         contained = _containment(folded, other)
         distance: float = closest + 2
-        if abs(length - len(word)) <= closest + 1:  # a lower bound, and far cheaper
+        # Lower bounds, and far cheaper: each edit adds a letter at most, and removes one at most.
+        if abs(length - len(word)) <= closest + 1 >= len(letters.difference(other)):
             distance = distance_of(folded, other, closest + 1)
         if length == 1 and distance and not folded.startswith(other):
             continue

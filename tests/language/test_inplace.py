@@ -12,7 +12,7 @@ from autodiff_cli.source import Source
 
 # The first run raises the recursion limit; hypothesis does not like that to happen in a test.
 run(Source("", "first.expr"))
-SETTINGS = settings(max_examples=80, deadline=None, derandomize=True, database=None)
+SETTINGS = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 
 # Views of a (2, 3) tensor that NumPy and PyTorch write alike.
 VIEWS = [

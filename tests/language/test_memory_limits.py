@@ -17,9 +17,7 @@ GREEDY = {
     "evaluated": "for i in range(300):\n    x = torch.ones(1000, 1000) * i\n    x.sum().item()\n"
     "    kept.append(x)",
     "drawn": "for i in range(300):\n    kept.append(torch.rand(1000, 1000))",
-    "while": "i = 0\nwhile i < 300:\n    kept.append(torch.rand(1000, 1000))\n    i += 1",
     "comprehension": "kept = [torch.rand(1000, 1000) for i in range(300)]",
-    "dict": "kept = {i: torch.rand(1000, 1000) for i in range(300)}",
     "lists": "kept = [[0.5] * 500000 for i in range(300)]",
     "recursion": "def f(n):\n    x = torch.rand(1000, 1000)\n"
     "    return x.sum() if n == 0 else f(n - 1) + x.sum()\nf(300)",

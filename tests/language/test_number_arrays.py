@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import autodiff_cli
@@ -80,6 +80,7 @@ def test_every_spelling_is_exact(spelled: list[str]) -> None:
     check(spelled)
 
 
+@settings(max_examples=40)
 @given(st.lists(st.floats(1e-300, 1e300), min_size=1, max_size=20), st.integers(1, 24))
 def test_neighbours_of_halfway_points(values: list[float], places: int) -> None:
     """Decimals just below, at and above the middle between two floats."""
@@ -130,6 +131,7 @@ def spaced(text: str, layout: str, trailing: bool) -> str:
     return text.replace("]", layout.strip(" ") + "]") if trailing else text
 
 
+@settings(max_examples=40)
 @given(nested)
 def test_nested_lists_are_regular_or_left_alone(values: list) -> None:
     array = read(repr(values))
@@ -138,6 +140,7 @@ def test_nested_lists_are_regular_or_left_alone(values: list) -> None:
         assert array.shape == np.array(values).shape
 
 
+@settings(max_examples=40)
 @given(shapes, layouts, st.booleans(), st.booleans(), st.randoms(use_true_random=False))
 def test_regular_lists_in_every_layout(
     shape: list[int], layout: str, trailing: bool, mixed: bool, random

@@ -118,7 +118,7 @@ nested = st.recursive(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(nested)
 def test_any_nested_list_of_numbers(values: list) -> None:
     assert repr(values_of(repr(values))) == repr(values).replace("-0,", "0,")

@@ -129,7 +129,7 @@ def several() -> Iterator[dict[str, str]]:
     """Programs that keep no names after one another, as all begin with the same lines."""
     for kind, programs in groupby(FIXTURE["cases"], lambda case: case["id"].partition(":")[0]):
         whole = list(programs)
-        step = 8 if kind in ("modules", "functions", "divergences") else 1
+        step = 1 if kind == "rest" else 8
         for part in (whole[i : i + step] for i in range(0, len(whole), step)):
             yield {key: "".join(case[key] for case in part) for key in ("source", "stdout")} | {
                 "id": part[0]["id"]

@@ -174,6 +174,10 @@ EXCEPTIONS: dict[tuple[str, str], list[str]] = {
     ("CyclicLR", "mode"): ["'triangular2'", "'exp_range'"],
     ("ReduceLROnPlateau", "mode"): ["'max'"],
     ("one_hot", "num_classes"): ["5"],
+    ("Transformer", "dropout"): [],
+    ("TransformerDecoderLayer", "activation"): [],
+    ("TransformerDecoderLayer", "dropout"): [],
+    ("TransformerDecoderLayer", "layer_norm_eps"): [],
 }
 
 DRAW = re.compile(r"\b(r|u)\(([\d, ]*)\)")
@@ -198,11 +202,14 @@ HELPERS = (FOLDER / "helpers.txt").read_text("utf-8")
 
 
 def modules() -> Iterator[tuple[str, list[str]]]:
-    """Layers and losses: two steps, gradients, state, evaluation; wrong ranks."""
+    """Layers and losses: a step, gradients, state, evaluation; wrong ranks, once of each class."""
+    first: dict[str, str] = {}
     for path, args, inputs in subjects("modules"):
+        alone = first.setdefault(path, args) == args
         cells = [f"module({path}({args}), {x})" for x in inputs]
         cells += [f"module({path}({a}), {inputs[0]})" for a in varied(path, args)]
-        cells += [f"module({path}({args}), {y})" for x in inputs[:1] for y in wrong_inputs(x)]
+        wrong = wrong_inputs(inputs[0]) if alone else []
+        cells += [f"module({path}({args}), {y})" for y in wrong]
         yield f"{path}({args})", cells
 
 
@@ -265,10 +272,11 @@ def distributions() -> Iterator[tuple[str, list[str]]]:
         unchecked = f"{made[:-1]}, validate_args=False)"
         if names:
             for e in [*DERIVED, "d.rsample((3,)) ** 2"] if alone else DERIVED[:2]:
-                cells.append(f"{wants}d = {made}; o = {e}; print(o.detach(), o.requires_grad)")
-                cells.append(f"print(torch.autograd.grad(o.sum(), {given}, allow_unused=True))")
-            for n in names:
-                for bad in ("* float('nan')", "* 0 - 1", "* 0 + 2", "- 1000"):
+                slopes = f"print(torch.autograd.grad(o.sum(), {given}, allow_unused=True))"
+                shown = f"print(o.detach(), o.requires_grad); {slopes}"
+                cells.append(f"{wants}d = {made}; o = {e}; {shown}")
+            for n in names if alone else []:
+                for bad in ("* float('nan')", "* 0 - 1", "* 0 + 2"):
                     cells.append(f"{plain}{n} = {n} {bad}; print(type({made}).__name__)")
                 cells.append(f"{plain}{n} = {n} * 0 - 1; print(type({unchecked}).__name__)")
             cells.append(f"{plain}print({unchecked})")

@@ -106,7 +106,7 @@ FOR = {
     tokenize.STRING: ("3", "None", "'no'", "x"),
 }
 ANYTHING = (")", "]", ":", "=", ",", "else", "3", "in", "*", "def", "x", "'", "{", "==", ".", "\n")
-SLIPS = 12  # of a line, at most, of each of two kinds
+SLIPS = 6  # of a line, at most, of each of two kinds
 
 
 def slips() -> Iterator[str]:
@@ -156,7 +156,7 @@ LONG = (
     "for a in [1, 2,\n    {1}]\n    y = 1\n",
     "with {0} as f\n    y = 1\n",
 )
-LENGTHS = range(26, 86)
+LENGTHS = range(26, 86, 2)
 
 
 def long_texts(form: str) -> list[str]:

@@ -19,7 +19,7 @@ from autodiff_cli.graph.state import STATE
 from ..regimes import close, fixed, fused, plain, same
 from .exact_graphs import LEAVES, STEPS, Leaf, array_of, build, node_of
 
-SETTINGS = settings(max_examples=150, deadline=None, derandomize=True, database=None)
+SETTINGS = settings(max_examples=80, deadline=None, derandomize=True, database=None)
 
 Steps = list[tuple[str, int, int, int, bool]]
 
@@ -104,7 +104,7 @@ def smooth(names: list[tuple[str, int]], x: Node, y: Node) -> list[Node]:
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@settings(SETTINGS, max_examples=60)
+@settings(SETTINGS, max_examples=20)
 @given(
     st.lists(
         st.tuples(st.sampled_from([*SMOOTH, *NORMED, "times"]), st.integers(0, 3)),

@@ -18,7 +18,7 @@ from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.op import constant
 from autodiff_cli.graph.registry import F
 
-SETTINGS = settings(max_examples=60, deadline=None, derandomize=True, database=None)
+SETTINGS = settings(max_examples=30, deadline=None, derandomize=True, database=None)
 UNARY = ["sin", "tanh", "sigmoid", "neg", "atan"]
 BINARY = ["add", "sub", "mul"]
 # Steps of a graph: an op, and the earlier results it takes (counted from the end).

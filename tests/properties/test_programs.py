@@ -12,7 +12,7 @@ from autodiff_cli.source import Source
 
 # The first run raises the recursion limit; hypothesis does not like that to happen in a test.
 run(Source("", "first.expr"))
-SETTINGS = settings(max_examples=60, deadline=None, derandomize=True, database=None)
+SETTINGS = settings(max_examples=25, deadline=None, derandomize=True, database=None)
 
 NAMES = {
     "sin": np.sin, "cos": np.cos, "tanh": np.tanh, "exp": np.exp, "square": np.square,
