@@ -9,7 +9,6 @@ import ast
 import inspect
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from copy import deepcopy
 from functools import cache
 from importlib import import_module
 from itertools import chain, count
@@ -225,14 +224,18 @@ class Kernels:
                 return self.generic_visit(node)
 
             def visit_If(self, node: ast.If) -> Any:
-                test = ast.unparse(self.visit(deepcopy(node.test)))
-                if test.startswith("None is not None"):  # what a kernel was made without
-                    return [self.visit(part) for part in node.orelse]
+                first = node.test.values[0] if isinstance(node.test, ast.BoolOp) else node.test
+                match first:
+                    case ast.Compare(ast.Name(), [ast.IsNot()], [ast.Constant(None)]):
+                        left = self.visit(first.left)
+                        if isinstance(left, ast.Constant) and left.value is None:
+                            return [self.visit(part) for part in node.orelse]  # made without it
                 return self.generic_visit(node)
 
             def visit_Expr(self, node: ast.Expr) -> Any:
-                if ast.unparse(node).startswith("check_size("):  # a limit of programs
-                    return None
+                match node.value:
+                    case ast.Call(ast.Name("check_size")):  # a limit of programs
+                        return None
                 return self.generic_visit(node)
 
             def visit_Attribute(self, node: ast.Attribute) -> Any:
