@@ -14,7 +14,7 @@ from typing import Any
 from ..graph.node import Shape
 from .atoms.masks import either, lifted, lowered
 from .atoms.matrices import rooted
-from .fewer import FEWER
+from .fewer import FEWER, KINDS
 from .terms import (
     JOINS,
     OPPOSITE,
@@ -52,6 +52,7 @@ class Algebra:
         self.meanings: dict[int, Sum] = {}  # by atom: what a name stands for
         self.insides: dict[int, frozenset[int]] = {}  # by atom: what it is made of
         self.normal: dict[Product, int] = {}  # what is in its normal form: steps to see that
+        self.orders: dict[Product, Product] = {}  # by factors: their order, with its labels
         self.labels = -1000
         self.work = 0
 
@@ -165,13 +166,14 @@ class Algebra:
         return [found]
 
     def _merged(self, number: float, factors: list[Factor]) -> tuple[float, list[Factor]]:
-        """Powers added, and fewer factors by every rule there is."""
+        """Powers added, and fewer factors by every rule that there is for them."""
         while number:
             factors = [
-                f._replace(power=1.0) if self.atoms[f.atom].kind in IDEMPOTENT else f
+                Factor(f.atom, f.at) if self.atoms[f.atom].kind in IDEMPOTENT else f
                 for f in powers(self._sorted(factors))
             ]
-            fewer = (rule(self, factors) for rule in FEWER)
+            kinds = {self.atoms[f.atom].kind for f in factors}
+            fewer = (rule(self, factors) for rule in FEWER if not kinds.isdisjoint(KINDS[rule]))
             found = next((made for made in fewer if made is not None), None)
             if found is None:
                 break
@@ -264,6 +266,15 @@ class Algebra:
             return tuple(sorted(factors, key=factor_key))
         if len(summed) == 1:
             return self._labelled(factors, {summed.pop(): -1})
+        names: dict[Any, Label] = {x: i for i, x in enumerate(sorted(summed), -len(summed))}
+        key = tuple(renamed(factors, names))
+        if key not in self.orders:
+            self.orders[key] = self._in_order(key, {*names.values()})
+        return self.orders[key]
+
+    def _in_order(self, factors: Product, summed: set[Any]) -> Product:
+        """The first of the ways to name the summed labels that are left where each is told apart by
+        where it stands."""
         colors: dict[Any, Any] = dict.fromkeys(summed, 0)
         for _ in range(3):
             seen: dict[Any, list[Any]] = {label: [] for label in summed}
@@ -290,13 +301,15 @@ class Algebra:
             key=product_key,
         )
 
-    def _labelled(self, factors: list[Factor], names: dict[Any, Label]) -> Product:
+    def _labelled(self, factors: Iterable[Factor], names: dict[Any, Label]) -> Product:
         return tuple(sorted(self._sorted(renamed(factors, names)), key=factor_key))
 
     def _sorted(self, factors: list[Factor]) -> list[Factor]:
         """With the labels of symmetric atoms in order."""
         return [
-            f._replace(at=tuple(sorted(f.at, key=label_key))) if self.atoms[f.atom].symmetric else f
+            Factor(f.atom, tuple(sorted(f.at, key=label_key)), f.power)
+            if self.atoms[f.atom].symmetric
+            else f
             for f in factors
         ]
 

@@ -125,7 +125,12 @@ def with_exponents(algebra: Algebra, factors: list[Factor]) -> Fewer:
     return None
 
 
-FEWER: tuple[Callable[[Algebra, list[Factor]], Fewer], ...] = (
-    without_deltas, without_slices, without_splits, without_idle_gates, without_opposites,
-    without_shares, together, with_exponents, without_masks, without_roots, without_inverses,
-)  # fmt: skip
+# The kinds of atoms of which there is one where a rule applies.
+KINDS: dict[Callable[[Algebra, list[Factor]], Fewer], tuple[str, ...]] = {
+    without_deltas: ("delta",), without_slices: ("move",), without_splits: ("split",),
+    without_idle_gates: ("gate",), without_opposites: ("gate",),
+    without_shares: ("softmax", "one_hot", "name"), together: ("function",),
+    with_exponents: ("function",), without_masks: ("mask", "move"), without_roots: ("inverse",),
+    without_inverses: ("inverse",),
+}  # fmt: skip
+FEWER = tuple(KINDS)

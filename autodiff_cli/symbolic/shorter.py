@@ -80,11 +80,12 @@ def _tried(algebra: Algebra, terms: list[tuple[float, Any]], sum_: Sum) -> Itera
 
 def _merged(algebra: Algebra, left: Product, a: float, right: Product, b: float) -> Iterator[Made]:
     """Two terms as a common factor times what is left of them, or as one sum over an axis."""
+    summed = _summed(algebra, right)
     for label, mine_size in _summed(algebra, left).items():
-        for other, its_size in _summed(algebra, right).items():
+        for other, its_size in summed.items():
             if mine_size == its_size:
                 renaming: dict[Any, Label] = {
-                    x: label if x == other else algebra.fresh() for x in _summed(algebra, right)
+                    x: label if x == other else algebra.fresh() for x in summed
                 }
                 terms = [(a, list(left)), (b, renamed(right, renaming))]
                 yield from _brackets(algebra, terms, {label})

@@ -111,14 +111,14 @@ def is_summed(label: Label) -> bool:
 def renamed(factors: Iterable[Factor], names: dict[Any, Label]) -> list[Factor]:
     """With other labels; those of axes of one element disappear into them."""
     return [
-        Factor(atom, tuple(names.get(x, x) if x is not None else None for x in at), power)
+        Factor(atom, tuple([names.get(x, x) if x is not None else None for x in at]), power)
         for atom, at, power in factors
     ]
 
 
 def raised(factors: Iterable[Factor], power: float) -> list[Factor]:
     """Factors to a power."""
-    return [factor._replace(power=factor.power * power) for factor in factors]
+    return [Factor(atom, at, own * power) for atom, at, own in factors]
 
 
 def powers(factors: Iterable[Factor]) -> list[Factor]:

@@ -33,11 +33,18 @@ NEGATION = 3
 ATOM = 9
 
 
-def priced(kind: Any) -> Any:
-    """With room for what an expression costs, which is asked again and again."""
-    return type(kind.__name__, (kind,), {"__module__": kind.__module__, "__doc__": kind.__doc__})
+def priced(kind: Any, **own: Any) -> Any:
+    """With room for what an expression costs, and what it is made of: both are asked again and
+    again."""
+    own = own or {"cost": None, "opened": None}
+    own |= {"__module__": kind.__module__, "__doc__": kind.__doc__}
+    return type(kind.__name__, (kind,), own)
 
 
+free = partial(priced, cost=0, opened=(0, ()), __slots__=())  # what costs nothing
+
+
+@free
 class Name(NamedTuple):
     """Something that has a name, or a text of the program. `shape` when it is known."""
 
@@ -74,6 +81,7 @@ def listed(numbers: np.ndarray) -> Listed | None:
 PI = Name("pi")  # the number; a variable has a shape
 
 
+@free
 class Number(NamedTuple):
     value: Any
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -35,9 +35,7 @@ SPARE = ("u", "v", "w", "z", "h", "q", "a", "b", "c", "d", *map("t{}".format, ra
 
 def cost_of(shown: Any) -> int:
     """The operators and calls of an expression."""
-    if type(shown) in (Name, Number):
-        return 0
-    cost: int | None = getattr(shown, "cost", None)
+    cost: int | None = shown.cost
     if cost is None:
         own, inner = _opened(shown)
         cost = shown.cost = own + sum(map(cost_of, inner))
@@ -52,16 +50,17 @@ def is_root(shown: Any) -> bool:
     return isinstance(shown, Call) and shown.function == "sqrt" and mentioned(shown) <= {"pi"}
 
 
-def _opened(shown: Any) -> tuple[int, list[Any]]:
+def _opened(shown: Any) -> tuple[int, Sequence[Any]]:
     """The operators and calls of an expression by itself, and its parts."""
-    if type(shown) in (Name, Number) or is_root(shown):
-        return 0, []
-    own = int(not isinstance(shown, Listed))
-    if isinstance(shown, Call) and shown.function == "einsum":
-        own = len(shown.arguments) - 1  # the products that it is
-    elif isinstance(shown, Negative):
-        own = int(not leads_with_number(shown.inner))
-    return own, parts(shown)
+    found: tuple[int, Sequence[Any]] | None = shown.opened
+    if found is None:
+        own = int(not isinstance(shown, Listed))
+        if isinstance(shown, Call) and shown.function == "einsum":
+            own = len(shown.arguments) - 1  # the products that it is
+        elif isinstance(shown, Negative):
+            own = int(not leads_with_number(shown.inner))
+        found = shown.opened = (0, ()) if is_root(shown) else (own, parts(shown))
+    return found
 
 
 def leads_with_number(shown: Any) -> bool:
@@ -83,7 +82,7 @@ def distinct_cost(shown: Any) -> int:
     seen: set[Any] = set()
 
     def count(part: Any) -> int:
-        if part in seen:
+        if not cost_of(part) or part in seen:
             return 0
         seen.add(part)
         own, inner = _opened(part)
@@ -131,23 +130,22 @@ def in_order(lets: list[tuple[str, Any]]) -> list[tuple[str, Expression]]:
 def _repeated(shown: Any, least: int) -> Any:
     """The part whose name saves most; None where none saves enough."""
     counts: Counter[Any] = Counter()
-    costs: dict[Any, int] = {}
 
-    def count(part: Any) -> int:
-        own, inner = _opened(part)
-        cost = own + sum(map(count, inner))
-        if cost >= 1 and type(part) not in UNNAMED:
-            counts[part] += 1
-            costs[part] = cost
-        return cost
+    def count(part: Any) -> None:
+        if cost_of(part):
+            for inner in _opened(part)[1]:
+                count(inner)
+            if type(part) not in UNNAMED:
+                counts[part] += 1
 
     count(shown)
     best: tuple[int, int, Any] | None = None
     for part, uses in counts.items():
-        saved = (uses - 1) * costs[part]
-        enough = saved >= least or (saved == 2 and costs[part] == 1)
-        if enough and (best is None or (saved, costs[part]) > best[:2]):
-            best = saved, costs[part], part
+        cost = cost_of(part)
+        saved = (uses - 1) * cost
+        enough = saved >= least or (saved == 2 and cost == 1)
+        if enough and (best is None or (saved, cost) > best[:2]):
+            best = saved, cost, part
     return None if best is None else best[2]
 
 

@@ -95,7 +95,9 @@ class Printer(AtomPrinter):
             self.counts = other.counts
             break
         self.known: dict[Sum, Form] = {}
-        self.products: dict[tuple[Product, Shape], Forms] = {}
+        self.products: dict[tuple[Product, Layout], tuple[Form, Layout] | None] = {}
+        # Of factors with the labels that are met outside: their forms, and the best without gaps.
+        self.parts: dict[Any, tuple[Forms, tuple[Form, Layout] | None]] = {}
         self.forms: dict[Sum, Form] = {}
 
     def _products(self, sum_: Sum) -> tuple[tuple[Product, float], ...]:
@@ -209,17 +211,10 @@ class Printer(AtomPrinter):
         terms = []
         met: set[Label] = set()
         for product, value in sum_.terms:
-            forms = self._product(product, sum_.shape)
-            above = [(form, layout) for (layout, below), form in forms.items() if not below]
-            fitting = [(form, layout) for form, layout in above if fits(layout, want)]
-            if len(want) > 2 or not fitting:
-                fitting += axes.all_arranged(above, want)
-            if not fitting:
+            found = self._product(product, want)
+            if found is None:
                 raise NoFormula
-            whole = [found for found in fitting if len(found[1]) == len(want)]
-            if want and want[0] is None and whole:
-                fitting = whole
-            form, layout = min(fitting, key=lambda found: price(found[0]))
+            form, layout = found
             met.update(layout)
             terms.append((value, product, form))
         missing = [axis for axis in want if axis is not None and axis not in met]
@@ -286,15 +281,23 @@ class Printer(AtomPrinter):
 
     # -- products ---------------------------------------------------------------------------------
 
-    def _product(self, product: Product, shape: Shape) -> Forms:
-        key = product, tuple(size == 1 for size in shape)
-        found = self.products.get(key)
-        if found is None:
-            found = self.products[key] = self._made(product, shape)
-        return found
+    def _product(self, product: Product, want: Layout) -> tuple[Form, Layout] | None:
+        """The cheapest form that broadcasts to the wanted axes, with its own; None where there is
+        none."""
+        key = product, want
+        if key not in self.products:
+            forms = self._made(product, {axis for axis in want if axis is not None})
+            above = [(form, layout) for (layout, below), form in forms.items() if not below]
+            fitting = [(form, layout) for form, layout in above if fits(layout, want)]
+            if len(want) > 2 or not fitting:
+                fitting += axes.all_arranged(above, want)
+            whole = [found for found in fitting if len(found[1]) == len(want)]
+            if want and want[0] is None and whole:
+                fitting = whole
+            self.products[key] = min(fitting, key=lambda found: price(found[0]), default=None)
+        return self.products[key]
 
-    def _made(self, product: Product, shape: Shape) -> Forms:
-        free = {axis for axis, size in enumerate(shape) if size != 1}
+    def _made(self, product: Product, free: set[Any]) -> Forms:
         scalars = [f for f in product if all(not is_label(x) for x in f.at)]
         rest = [f for f in product if f not in scalars]
         above: list[Form] = []
@@ -341,7 +344,10 @@ class Printer(AtomPrinter):
         if len(units) > MOST_TOGETHER:
             raise NoFormula
         count = len(units)
-        labels = [{x for f in unit for x in f.at if is_label(x)} for unit in units]
+        labels: list[set[Any]] = [set()]  # of each set of units
+        for unit in units:
+            own = {x for f in unit for x in f.at if is_label(x)}
+            labels += [others | own for others in labels]
         sizes = self.algebra.sizes(factors)
         most = max(len(free), *(len(f.at) for f in factors))
         table: list[Forms] = [{} for _ in range(1 << count)]
@@ -349,10 +355,19 @@ class Printer(AtomPrinter):
         kinds = [self.algebra.atoms[f.atom].kind for f, *_ in units]
         windows = [i for i, kind in enumerate(kinds) if kind == "window"]
         moving = {1 << i for i, kind in enumerate(kinds) if kind in MOVED}
+        loose = sum(moving) + sum(1 << i for i in windows)  # what is beside them matters
+        loose |= sum(1 << i for i, unit in enumerate(units) if len(unit) > 1)
         for subset in range(1, 1 << count):
             inside = [i for i in range(count) if subset >> i & 1]
-            outside = free.union(*(labels[i] for i in range(count) if not subset >> i & 1))
+            outside = free | labels[~subset]
             forms = table[subset]
+            self.algebra.work += (1 << len(inside) - 1) - 1
+            met = frozenset(outside & labels[subset])
+            key = tuple([units[i][0] for i in inside]), met, limit, most
+            shared = len(inside) > 1 and not subset & loose
+            if shared and key in self.parts:
+                table[subset], arrays[subset] = self.parts[key]
+                continue
             if len(inside) == 1:
                 factor, *splits = units[inside[0]]
                 if splits:
@@ -385,6 +400,8 @@ class Printer(AtomPrinter):
             self._turned(forms, most)
             if limit > 2:
                 arrays[subset] = _plainest(forms)
+            if shared:
+                self.parts[key] = forms, arrays[subset]
         return table[-1]
 
     def _diagonal(self, rest: list[Factor], delta: Factor) -> Forms:
@@ -477,23 +494,25 @@ class Printer(AtomPrinter):
         self, left: Forms, right: Forms, outside: set[Any], limit: int, sizes: Sizes, forms: Forms
     ) -> None:
         """The ways to write a product of two parts."""
-        self.algebra.work += 1
         if not left or not right:
             return
         closing = frozenset(
             x for side in (left, right) for x in next(iter(side))[0]
             if is_label(x) and x not in outside
         )  # fmt: skip
-        known = [(*key, form, is_plain(form.shown)) for key, form in right.items()]
+        known = [
+            (*key, form, is_plain(form.shown), key[0][-2:][:1], key[0][-1:])
+            for key, form in right.items()
+        ]
         for (one, below), a in left.items():
-            is_simple = is_plain(a.shown)
-            for other, under, b, plain in known:
+            is_simple, start, end = is_plain(a.shown), one[-2:][:1], one[-1:]
+            for other, under, b, plain, its_start, its_end in known:
                 if closing and not below and not under:
                     chained: Forms = {}
                     for label in closing:
-                        if one[-1:] == (label,) == other[-2:][:1]:
+                        if end == (label,) == its_start:
                             self._chained(a, one, b, other, label, outside, forms, chained)
-                        if other[-1:] == (label,) == one[-2:][:1]:
+                        if its_end == (label,) == start:
                             self._chained(b, other, a, one, label, outside, forms, chained)
                     self._all_closed(chained, outside, sizes, forms)
                 elif not below and not under:
@@ -501,16 +520,17 @@ class Printer(AtomPrinter):
                     if vectors and one != other:
                         add(forms, one + other, False, call("outer", a, b))
                         add(forms, other + one, False, call("outer", b, a))
-                ahead, behind = one, other
+                c, d = a, b
                 layout = broadcast(one, other)
                 if layout is None and limit > 2:
                     ahead, behind = axes.side_by_side(one, other)
                     layout = broadcast(ahead, behind)
+                    if layout is not None:
+                        c, d = axes.beside(a, one, ahead), axes.beside(b, other, behind)
                 if layout is None or len(layout) > limit:
                     continue
                 is_below = below and under
                 wider = below == under and len(one) != len(other)
-                c, d = axes.beside(a, one, ahead), axes.beside(b, other, behind)
                 if (is_simple if c is a else is_plain(c.shown)) and (
                     plain if d is b else is_plain(d.shown)
                 ):
