@@ -253,7 +253,8 @@ class Chain:
         lines = {wrt: self._shown(self._slope(way, self.ends[wrt], wrt), way.named)}
         ready: list[Line] = [wrt]
         while ready:
-            for name in mentioned(lines[ready.pop()]) & way.lines.keys() - lines.keys():
+            read = mentioned(lines[ready.pop()])
+            for name in [name for name in way.lines if name in read and name not in lines]:
                 lines[name] = self._shown(*way.lines[name])
                 ready.append(name)
         return {name: lines[name] for name in (*way.lines, wrt) if name in lines}
