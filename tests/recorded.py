@@ -6,6 +6,7 @@ import gzip
 import json
 import math
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,9 @@ NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 TOLERANCE = {"float64": 1e-12, "float32": 2e-5, "float16": 2e-3}
 
 
+@cache
 def cases(name: str) -> Any:
-    """The cases of a fixture file."""
+    """The cases of a fixture file, which several modules read."""
     path = FIXTURES / f"{name}.json"
     if path.exists():
         return json.loads(path.read_text("utf-8"))

@@ -68,10 +68,10 @@ def _replacement(node: Node, chosen: dict[Node, Node]) -> Node | None:
         return chosen.get(node.inputs[0], node.inputs[0])
     if op is ops.OUTPUT:
         parent, index = node.args
-        if parent.body is not None and parent.value is None:
-            inner = parent.body[index]
-            return chosen.get(inner, inner)
-        return None
+        if parent.body is None:
+            return None
+        inner = parent.body[index]  # which nothing computes where the parent has a value
+        return chosen.get(inner, inner if parent.value is None else None)
     units = UNITS.get(op.kernel)
     if units is not None:
         for at in units:
