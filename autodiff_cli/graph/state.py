@@ -218,6 +218,8 @@ def own_state(state: dict[str, Any] | None = None) -> Iterator[None]:
         now.update(outer)
         if not STATE.runs:
             STATE.over = over
+            if over is not None:  # it stays, and would hold what the program had
+                over.__traceback__ = over.__context__ = None
             OUTSIDE.relieve()
 
 

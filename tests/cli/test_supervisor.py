@@ -79,10 +79,7 @@ def test_memory_that_ran_out_is_there_again(place: Path, command: str) -> None:
     """What values that are no tensors took, in the programs before it, is no limit for the next
     one."""
     (place / "whole.expr").write_text("print(sum(ones(7_000_000)).item())\n")
-    done = call(
-        place, command, *["big.expr"] * (1 + (command == "run")), "whole.expr",
-        "--max-memory", "64M",
-    )  # fmt: skip
+    done = call(place, command, "big.expr", "whole.expr", "--max-memory", "64M")
     assert "error[E505]: the program needs more than 64.0 MiB\n --> big.expr:4:31" in done.stderr
     assert "--max-memory 8G" in done.stderr
     assert "E900" not in done.stderr and done.returncode == 4

@@ -205,7 +205,7 @@ def _index_sequence(value: Any, key: Any) -> Any:
         return Size(part) if isinstance(value, Size) else part
     if isinstance(key, tuple):
         raise fault("E305 takes-index", kind_of(value), len(key))
-    at = _position(key, type(value).__name__)
+    at = key if type(key) is int else _position(key, type(value).__name__)
     try:
         return value[at]
     except IndexError:
