@@ -55,7 +55,7 @@ CASES: dict[str, str] = {
     "total": """
 opt = torch.optim.Adam([w, b], lr=0.1)
 total = 0.0
-for i in range(30):
+for i in range(18):
     opt.zero_grad()
     loss = ((X @ w + b - Y) ** 2).mean()
     loss.backward()
@@ -66,7 +66,7 @@ for i in range(30):
 print(total)
 """,
     "print every": """
-for i in range(30):
+for i in range(18):
     loss = ((X @ w + b - Y) ** 2).mean()
     loss.backward()
     with torch.no_grad():
@@ -77,7 +77,7 @@ for i in range(30):
         print(f"{i} {loss.item():.4f} {loss:.3f} {w.norm().item():.3f}")
 """,
     "for p none": """
-for i in range(30):
+for i in range(18):
     loss = ((X @ w + b - Y) ** 2).mean()
     loss.backward()
     with torch.no_grad():
@@ -99,7 +99,7 @@ def step(x, y):
     b.grad = None
     return loss
 history = []
-for i in range(30):
+for i in range(18):
     history.append(step(X, Y).item())
 print(history)
 """,
@@ -114,7 +114,7 @@ def step(x, y):
     b.grad = None
     return loss.item()
 history = []
-for i in range(30):
+for i in range(18):
     l = step(X, Y)
     history.append(l)
 print(history)
@@ -131,7 +131,7 @@ def step(x, y):
     b.grad = None
     return loss
 history = []
-for i in range(30):
+for i in range(18):
     l = step(X, Y)
     history.append(l.item())
 print(history)
@@ -149,7 +149,7 @@ class Net(nn.Module):
 net = Net()
 opt = torch.optim.Adam(net.parameters(), lr=0.02)
 crit = nn.MSELoss()
-for epoch in range(40):
+for epoch in range(14):
     out = net(X)
     loss = crit(out, Y)
     opt.zero_grad()
@@ -162,7 +162,7 @@ print(net.a.weight, loss)
     "clip": """
 opt = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 norms = []
-for i in range(30):
+for i in range(18):
     opt.zero_grad()
     loss = F.mse_loss(model(X), Y)
     loss.backward()
@@ -174,7 +174,7 @@ print(norms, loss)
     "step lr": """
 opt = torch.optim.SGD(model.parameters(), lr=0.1)
 sched = torch.optim.lr_scheduler.StepLR(opt, step_size=7, gamma=0.5)
-for i in range(30):
+for i in range(18):
     opt.zero_grad()
     loss = F.mse_loss(model(X), Y)
     loss.backward()
@@ -186,7 +186,7 @@ for i in range(30):
 opt = torch.optim.Adam(model.parameters(), lr=0.1)
 sched = torch.optim.lr_scheduler.StepLR(opt, step_size=7, gamma=0.5)
 losses = []
-for i in range(30):
+for i in range(18):
     opt.zero_grad()
     loss = F.mse_loss(model(X), Y)
     loss.backward()
@@ -199,7 +199,7 @@ print(losses, sched.get_last_lr())
 opt = torch.optim.AdamW(model.parameters(), lr=0.1)
 sched = torch.optim.lr_scheduler.CosineAnnealingLR(opt, T_max=30)
 losses = []
-for i in range(30):
+for i in range(18):
     opt.zero_grad()
     loss = F.mse_loss(model(X), Y)
     loss.backward()
@@ -211,7 +211,7 @@ print(losses, sched.get_last_lr())
     "exp lambda": """
 opt = torch.optim.SGD(model.parameters(), lr=0.1)
 sched = torch.optim.lr_scheduler.LambdaLR(opt, lambda e: 0.9 ** e)
-for i in range(30):
+for i in range(18):
     opt.zero_grad()
     loss = F.mse_loss(model(X), Y)
     loss.backward()
@@ -222,7 +222,7 @@ print(loss)
     "plateau": """
 opt = torch.optim.SGD(model.parameters(), lr=0.5)
 sched = torch.optim.lr_scheduler.ReduceLROnPlateau(opt, patience=2)
-for i in range(40):
+for i in range(14):
     opt.zero_grad()
     loss = F.mse_loss(model(X), Y)
     loss.backward()
@@ -233,7 +233,7 @@ print(loss, opt.param_groups[0]['lr'])
     "one cycle": """
 opt = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 sched = torch.optim.lr_scheduler.OneCycleLR(opt, max_lr=0.1, total_steps=40)
-for i in range(30):
+for i in range(18):
     opt.zero_grad()
     loss = F.mse_loss(model(X), Y)
     loss.backward()
@@ -243,7 +243,7 @@ print(loss)
 """,
     "minibatch slices": """
 opt = torch.optim.Adam(model.parameters(), lr=0.05)
-for epoch in range(6):
+for epoch in range(4):
     total = 0.0
     for i in range(0, 24, 2):
         xb = X[i:i+2]
@@ -258,7 +258,7 @@ for epoch in range(6):
     "minibatch perm": """
 opt = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
 losses = []
-for epoch in range(6):
+for epoch in range(4):
     perm = torch.randperm(24)
     for i in range(0, 24, 2):
         idx = perm[i:i+2]
@@ -282,7 +282,7 @@ print(loss)
     "batches list": """
 batches = [(X[i:i+2], Y[i:i+2]) for i in range(0, 24, 2)]
 opt = torch.optim.Adam(model.parameters(), lr=0.05)
-for epoch in range(5):
+for epoch in range(4):
     for xb, yb in batches:
         opt.zero_grad()
         loss = F.mse_loss(model(xb), yb)
@@ -294,7 +294,7 @@ for epoch in range(5):
 from torch.utils.data import TensorDataset, DataLoader
 loader = DataLoader(TensorDataset(X, Y), batch_size=2, shuffle=True)
 opt = torch.optim.Adam(model.parameters(), lr=0.05)
-for epoch in range(5):
+for epoch in range(4):
     running = 0.0
     for xb, yb in loader:
         opt.zero_grad()
@@ -308,7 +308,7 @@ for epoch in range(5):
 from torch.utils.data import TensorDataset, DataLoader
 loader = DataLoader(TensorDataset(X, Y), batch_size=2, shuffle=True)
 opt = torch.optim.Adam(model.parameters(), lr=0.05)
-for epoch in range(5):
+for epoch in range(4):
     for k, (xb, yb) in enumerate(loader):
         opt.zero_grad()
         loss = F.mse_loss(model(xb), yb)
@@ -319,7 +319,7 @@ for epoch in range(5):
 """,
     "randint batch": """
 opt = torch.optim.SGD(model.parameters(), lr=0.05)
-for i in range(30):
+for i in range(18):
     idx = torch.randint(0, 24, (4,))
     xb, yb = X[idx], Y[idx]
     opt.zero_grad()
@@ -377,7 +377,7 @@ print(i, loss)
     "best": """
 best = 1e9
 opt = torch.optim.Adam([w, b], lr=0.1)
-for i in range(40):
+for i in range(14):
     opt.zero_grad()
     loss = ((X @ w + b - Y) ** 2).mean()
     loss.backward()
@@ -389,7 +389,7 @@ print(best, best_w)
 """,
     "lr by hand": """
 lr = 0.1
-for i in range(30):
+for i in range(18):
     loss = ((X @ w + b - Y) ** 2).mean()
     loss.backward()
     with torch.no_grad():
@@ -401,7 +401,7 @@ for i in range(30):
 print(lr)
 """,
     "lr of i": """
-for i in range(30):
+for i in range(18):
     lr = 0.1 / (1 + i)
     loss = ((X @ w + b - Y) ** 2).mean()
     loss.backward()
@@ -418,7 +418,7 @@ print(lr)
 Wh = torch.randn(4, 4, requires_grad=True)
 Wx = torch.randn(3, 4, requires_grad=True)
 opt = torch.optim.Adam([Wh, Wx], lr=0.01)
-for epoch in range(20):
+for epoch in range(14):
     h = torch.zeros(4)
     loss = torch.tensor(0.0)
     outs = []
@@ -436,7 +436,7 @@ def evaluate(x, y):
     out = x @ w + b
     return ((out - y) ** 2).mean(), out.abs().max()
 opt = torch.optim.SGD([w, b], lr=0.1)
-for i in range(20):
+for i in range(14):
     opt.zero_grad()
     loss, top = evaluate(X, Y)
     loss.backward()
@@ -476,7 +476,7 @@ for e in range(5):
     "accuracy": """
 net = nn.Linear(3, 2)
 opt = torch.optim.SGD(net.parameters(), lr=0.1)
-for e in range(30):
+for e in range(18):
     logits = net(X)
     loss = F.cross_entropy(logits, labels)
     opt.zero_grad()
@@ -489,7 +489,7 @@ for e in range(30):
     "eval mode": """
 net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 1))
 opt = torch.optim.Adam(net.parameters(), lr=0.1)
-for e in range(30):
+for e in range(18):
     net.train()
     loss = F.mse_loss(net(X), Y)
     opt.zero_grad()
@@ -501,7 +501,7 @@ for e in range(30):
             print(e, F.mse_loss(net(X), Y).item())
 """,
     "autograd grad": """
-for i in range(30):
+for i in range(18):
     loss = ((X @ w + b - Y) ** 2).mean()
     gw, gb = torch.autograd.grad(loss, [w, b])
     with torch.no_grad():
@@ -522,13 +522,13 @@ class T:
         self.n += 1
         return loss
 t = T()
-for i in range(20):
+for i in range(14):
     loss = t.step()
 print(t.n, t.w)
 """,
     "rebinding": """
 v = torch.zeros(3, 1)
-for i in range(20):
+for i in range(14):
     v = v.detach().requires_grad_()
     loss = ((X @ v - Y) ** 2).mean()
     loss.backward()
@@ -538,7 +538,7 @@ print(v)
     "path": """
 path = []
 opt = torch.optim.Adam([w], lr=0.1)
-for i in range(20):
+for i in range(14):
     opt.zero_grad()
     loss = (w ** 2).sum() + w[0, 0].sin()
     loss.backward()
@@ -549,7 +549,7 @@ print(torch.stack(path))
     "path tolist": """
 path = []
 opt = torch.optim.Adam([w], lr=0.1)
-for i in range(20):
+for i in range(14):
     path.append(w.tolist())
     opt.zero_grad()
     loss = (w ** 2).sum() + w[0, 0].sin()
@@ -560,7 +560,7 @@ print(path)
     "alias path": """
 path = []
 opt = torch.optim.Adam([w], lr=0.1)
-for i in range(20):
+for i in range(14):
     opt.zero_grad()
     loss = (w ** 2).sum() + w[0, 0].sin()
     loss.backward()
@@ -570,7 +570,7 @@ print(path)
 """,
     "freeze later": """
 opt = torch.optim.SGD(model.parameters(), lr=0.1)
-for i in range(30):
+for i in range(18):
     if i == 15:
         for p in model[0].parameters():
             p.requires_grad = False
@@ -582,7 +582,7 @@ print(model[0].weight, model[2].weight)
 """,
     "lr change": """
 opt = torch.optim.SGD(model.parameters(), lr=0.1)
-for i in range(30):
+for i in range(18):
     if i == 15:
         opt.param_groups[0]['lr'] = 0.01
     loss = F.mse_loss(model(X), Y)
@@ -602,8 +602,8 @@ for i in range(12):
 """,
     "error later": """
 opt = torch.optim.SGD([w, b], lr=0.1)
-vals = [1.0] * 15
-for i in range(20):
+vals = [1.0] * 11
+for i in range(14):
     loss = F.mse_loss(X @ w + b, Y)
     opt.zero_grad()
     loss.backward()
@@ -632,7 +632,7 @@ print(i, loss)
 """,
     "closure": """
 opt = torch.optim.SGD([w, b], lr=0.1)
-for i in range(20):
+for i in range(14):
     def closure():
         opt.zero_grad()
         loss = F.mse_loss(X @ w + b, Y)
@@ -645,7 +645,7 @@ for i in range(20):
 ema = torch.zeros(3, 1)
 avg = 0.0
 opt = torch.optim.Adam([w, b], lr=0.1)
-for i in range(20):
+for i in range(14):
     loss = F.mse_loss(X @ w + b, Y)
     opt.zero_grad()
     loss.backward()
@@ -657,7 +657,7 @@ print(ema, avg)
 """,
     "noise": """
 opt = torch.optim.Adam([w, b], lr=0.1)
-for i in range(20):
+for i in range(14):
     noise = torch.randn(24, 3)
     loss = F.mse_loss((X + 0.1 * noise) @ w + b, Y)
     opt.zero_grad()

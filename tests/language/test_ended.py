@@ -198,7 +198,7 @@ class Alarm(BaseException):
 def test_a_limit_leaves_no_half_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever an alarm strikes while a module is read and compiled, the next program has all of
     it."""
-    for moment in range(1, 20_000, 97):
+    for moment in range(1, 20_000, 193):
         prelude._texts.cache_clear()
         monkeypatch.setattr(prelude._SCOPE, "names", prelude._Names())
         left = moment

@@ -24,7 +24,7 @@ BIG = "import torch\nn = 10 ** 5000\n"
 
 
 def report_of(text: str) -> Any:
-    report = run(Source(text, "t.py"), Options(max_steps=100_000))
+    report = run(Source(text, "t.py"), Options(max_steps=30_000))
     STATE.warnings.clear()
     return report
 

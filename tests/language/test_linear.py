@@ -53,4 +53,4 @@ def test_ten_times_as_much_takes_ten_times_as_long(text: str, printed: str) -> N
     def work(n: int) -> None:
         assert outcome(text, n) == printed.format(n=16 * n + 7).split()
 
-    assert in_proportion(work, 300, 3000)
+    assert in_proportion(work, 150, 1500)

@@ -90,7 +90,7 @@ def cases() -> dict[str, list[tuple[str, str]]]:
     goes round."""
     found: dict[str, list[tuple[str, str]]] = {}
     for number, (name, (start, step)) in enumerate(STATES.items()):
-        for use in USES[number % 2 :: 2]:
+        for use in USES[(number + 2) % 3 :: 3]:
             when = "" if step.startswith(("for", "if", "k =", "f =")) else WHEN[next(TURN) % 3]
             head = f"seen, kept, u, pair = [], {{}}, None, None\n{start}\n"
             found.setdefault(name, []).append((head, f"    {use}\n    {when}{step}\n"))

@@ -16,7 +16,6 @@ from autodiff_cli.outside import OUTSIDE, RELIEF, Outside
 GREEDY = {
     "evaluated": "for i in range(300):\n    x = torch.ones(1000, 1000) * i\n    x.sum().item()\n"
     "    kept.append(x)",
-    "drawn": "for i in range(300):\n    kept.append(torch.rand(1000, 1000))",
     "comprehension": "kept = [torch.rand(1000, 1000) for i in range(300)]",
     "lists": "kept = [[0.5] * 500000 for i in range(300)]",
     "recursion": "def f(n):\n    x = torch.rand(1000, 1000)\n"

@@ -70,6 +70,7 @@ spellings = st.one_of(
 )
 
 
+@settings(max_examples=40)
 @given(st.lists(spellings, min_size=1, max_size=12))
 @example(["2.2250738585072014e-308", "1.7976931348623157e+308", "1e999"])
 @example(["9007199254740993", "9007199254740993.0", "9223372036854775807", "9223372036854775808"])
@@ -95,7 +96,7 @@ def test_neighbours_of_halfway_points(values: list[float], places: int) -> None:
 
 @pytest.mark.parametrize("scale", [1e-260, 1e-30, 1e-5, 1.0, 1e3, 1e12, 1e22, 1e200])
 def test_many_random_numbers(scale: float) -> None:
-    values = np.random.default_rng(7).standard_normal(40_000) * scale
+    values = np.random.default_rng(7).standard_normal(10_000) * scale
     text = json.dumps(values.tolist())
     found = np.array(parse(Source(text)).body[0].value.values)
     assert np.array_equal(found.view(np.int64), values.view(np.int64))

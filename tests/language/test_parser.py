@@ -477,7 +477,7 @@ programs = st.lists(st.recursive(simple, blocks, max_leaves=6), max_size=4).map(
 )
 
 
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(programs)
 def test_generated_programs_survive_the_round_trip(program: s.Module) -> None:
     text = unparse(program)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.recorded import cases, check
+from tests.together import together
 
 
-@pytest.mark.parametrize("case", cases("programs"), ids=lambda case: case["id"])
+@together(cases("programs"), lambda case: case["id"], 25)
 def test_as_pytorch(case: dict[str, Any]) -> None:
     check(case)

@@ -123,17 +123,20 @@ def functional() -> list[Op]:
 
 
 FIXTURE = cases("surface")
+AGAIN = "torch.manual_seed(0)\ntorch.set_default_dtype(torch.float64)\n"
+BETWEEN = {"source": AGAIN, "stdout": ""}
 
 
 def several() -> Iterator[dict[str, str]]:
-    """Programs that keep no names after one another, as all begin with the same lines."""
+    """Some programs after one another, as all begin with the same lines."""
     for kind, programs in groupby(FIXTURE["cases"], lambda case: case["id"].partition(":")[0]):
         whole = list(programs)
-        step = 1 if kind == "rest" else 8
+        step = 4 if kind == "rest" else 8
         for part in (whole[i : i + step] for i in range(0, len(whole), step)):
-            yield {key: "".join(case[key] for case in part) for key in ("source", "stdout")} | {
-                "id": part[0]["id"]
-            }
+            yield {
+                key: "".join(BETWEEN[key] + case[key] for case in part)
+                for key in ("source", "stdout")
+            } | {"id": part[0]["id"]}
 
 
 CASES = list(several())

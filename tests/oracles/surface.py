@@ -18,6 +18,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -250,7 +251,15 @@ d.entropy() | d.log_prob(v) | d.cdf(v) | d.icdf(T([[0.3], [0.6]])) | d.enumerate
 d.sample((2,)) | d.rsample((2,)) | d.expand((3, *d.batch_shape)).log_prob(v) | d.logits | d.probs
 d.log_prob(torch.ones(7, 5, 4)) | d.support | d
 """
+# Of those made of numbers.
+OF_NUMBERS = "d.mean | d.log_prob(v) | d.sample((2,)) | d"
 DERIVED = ["d.entropy()", "d.log_prob(v)", "d.mean", "d.variance", "d.cdf(v)", "d.icdf(T(0.3))"]
+
+
+def attempts(text: str) -> Iterator[str]:
+    """Cells that show each expression of a text, or the class of what it raises."""
+    for e in (part.strip() for line in text.splitlines() for part in line.split("|")):
+        yield f"attempt(lambda: ({e}))" if len(split(e)) > 1 else f"attempt(lambda: {e})"
 
 
 def distributions() -> Iterator[tuple[str, list[str]]]:
@@ -258,30 +267,28 @@ def distributions() -> Iterator[tuple[str, list[str]]]:
     first: dict[str, str] = {}
     for made, leaves, (value,) in subjects("distributions"):
         alone = first.setdefault(made.partition("(")[0], made + value) == made + value
-        text = OF_A_DISTRIBUTION if alone else OF_ANOTHER
-        asked = [e.strip() for line in text.splitlines() for e in line.split("|")]
+        text = OF_A_DISTRIBUTION if alone else OF_ANOTHER if leaves else OF_NUMBERS
         pairs = [text.strip().split("=", 1) for text in leaves.split(";") if text]
         names, values = [p[0] for p in pairs], [p[1] for p in pairs]
         plain = "".join(f"{n} = T({v}); " for n, v in zip(names, values, strict=True))
         head = f"{plain}d = {made}; v = T({value})"
-        cells = [head, *[f"attempt(lambda: {e})" for e in asked]]
+        cells = [head, *attempts(text)]
         wants = "".join(
             f"{n} = T({v}).requires_grad_(); " for n, v in zip(names, values, strict=True)
         )
         given = f"({', '.join(names)},)"
         unchecked = f"{made[:-1]}, validate_args=False)"
         if names:
+            for n in names if alone else []:
+                for bad in ("* float('nan')", "* 0 - 1", "* 0 + 2"):
+                    cells.append(f"attempt(lambda {n}={n} {bad}: type({made}).__name__)")
+                cells.append(f"attempt(lambda {n}={n} * 0 - 1: type({unchecked}).__name__)")
+            cells.append(f"attempt(lambda: {unchecked})")
+            cells.append(f"attempt(lambda: {unchecked}.log_prob(v - 100.5))")
             for e in [*DERIVED, "d.rsample((3,)) ** 2"] if alone else DERIVED[:2]:
                 slopes = f"print(torch.autograd.grad(o.sum(), {given}, allow_unused=True))"
                 shown = f"print(o.detach(), o.requires_grad); {slopes}"
                 cells.append(f"{wants}d = {made}; o = {e}; {shown}")
-            for n in names if alone else []:
-                for bad in ("* float('nan')", "* 0 - 1", "* 0 + 2"):
-                    cells.append(f"{plain}{n} = {n} {bad}; print(type({made}).__name__)")
-                cells.append(f"{plain}{n} = {n} * 0 - 1; print(type({unchecked}).__name__)")
-            cells.append(f"{plain}print({unchecked})")
-            far = f"attempt(lambda: d.log_prob(T({value}) - 100.5))"
-            cells.append(f"{plain}d = {unchecked}; {far}")
         yield made + value, cells
 
 
@@ -306,7 +313,7 @@ def divergences() -> Iterator[tuple[str, list[str]]]:
             far = (i + j) % 5 and not there(p, q)
             if args.startswith("[") is others.startswith("[") and not far:
                 pair = f"D.{p}({several(args)}), D.{q}({several(others)})"
-                cells.append(f"print(D.kl_divergence({pair}))")
+                cells.append(f"attempt(lambda: D.kl_divergence({pair}))")
         yield p, cells
 
 
@@ -325,11 +332,10 @@ t.forward_shape((3, 2)), t.inverse_shape((3, 2)) | t.codomain.check(t(x)) | t.wi
 
 def transforms() -> Iterator[tuple[str, list[str]]]:
     """What a transform does and tells."""
-    asked = [e.strip() for line in OF_A_TRANSFORM.splitlines() for e in line.split("|")]
     for line in (FOLDER / "transforms.txt").read_text("utf-8").splitlines()[1:]:
         made, value = line.split(" | ")
         head = f"t = {made}; s = {made}; x = T({value})"
-        yield made, [head, *[f"attempt(lambda: {e})" for e in asked]]
+        yield made, [head, *attempts(OF_A_TRANSFORM)]
 
 
 def schedulers() -> Iterator[tuple[str, list[str]]]:
@@ -352,6 +358,13 @@ def schedulers() -> Iterator[tuple[str, list[str]]]:
         yield f"{path} {args}", cells
 
 
+def together(cells: list[str]) -> Iterator[str]:
+    """The cells, those as one that catch what they raise."""
+    for caught, run in groupby(cells, lambda cell: cell.startswith("attempt(")):
+        several = list(run)
+        yield from ["\n    ".join(several)] if caught else several
+
+
 def programs() -> list[tuple[str, str]]:
     """Id and text of every program."""
     known = set((FOLDER / "differs.txt").read_text("utf-8").splitlines())
@@ -362,8 +375,9 @@ def programs() -> list[tuple[str, str]]:
             body = "".join(
                 f'print("#", {i})\ntorch.manual_seed(7)\ntry:\n    {cell}\n'
                 'except Exception as e:\n    print("!", type(e).__name__)\n'
-                for i, cell in enumerate(dict.fromkeys(cells))
-                if f"{title} # {cell}" not in known
+                for i, cell in enumerate(
+                    together([c for c in dict.fromkeys(cells) if f"{title} # {c}" not in known])
+                )
             )
             found.append((f"{family.__name__}: {title}", HELPERS + body))
     for text in (FOLDER / "rest.txt").read_text("utf-8").split("=====\n"):
