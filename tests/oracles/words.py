@@ -156,7 +156,7 @@ LONG = (
     "for a in [1, 2,\n    {1}]\n    y = 1\n",
     "with {0} as f\n    y = 1\n",
 )
-LENGTHS = range(26, 86, 2)
+LENGTHS = range(26, 86, 4)
 
 
 def long_texts(form: str) -> list[str]:
