@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from autodiff_cli.autograd import calls, gradients
 from autodiff_cli.autograd.random.stream import Generator
@@ -27,8 +26,9 @@ from autodiff_cli.language.torch import duals
 from autodiff_cli.language.values.exceptions import class_of
 from autodiff_cli.language.values.plain_operands import refuse_plain
 
-from ..said import compare
+from ..said import LINES, said
 from ..table import SIGN_FREE, Case
+from ..together import together
 from ..variations import (
     Variation,
     arguments,
@@ -210,14 +210,14 @@ def close(found: Any, wanted: Any) -> bool:
 OPS = by_op()
 
 
-@pytest.mark.parametrize("key", OPS)
-def test_as_pytorch(key: str, request: pytest.FixtureRequest) -> None:
+@together(OPS, group=10)
+def test_as_pytorch(key: str) -> None:
     words: dict[str, str] = {}
     for case in OPS[key]:
         rows = recorded().get(case.name, {})
-        for label, variation in variations(case).items():
+        for label, variation in variations(case).items() if rows else ():
             if label in rows:
                 found = found_here(case, variation, rows.get(FIXED, ()), METHOD in rows, words)
                 assert close(found, rows[label]), (case.name, label, found, rows[label])
     if words:
-        compare(request, words.values())
+        said("ops").compare(f"test_variations.py::{key}", words.values(), LINES)

@@ -197,8 +197,8 @@ def rows_of(case: Case, function: Callable[..., Any], fixed: list[str]) -> Itera
 
 
 def main() -> None:
-    """Record what is alike, of each sample but the first only what is recorded of none before;
-    print what is not."""
+    """Record what is alike, of a sample that was recorded only what was, of other samples but the
+    first only what is recorded of none before; print what is not."""
     only = sys.argv[1:]
     stored = dict(known()) if only else {}
     counts: Counter[str] = Counter()
@@ -214,7 +214,8 @@ def main() -> None:
                 stored[case.name][METHOD] = True
             for label, wanted, same, words in rows_of(case, *form):
                 counts["same" if same else "errors" if type(wanted) is str else "values"] += 1
-                if same and (label == "as it is" or label not in before):
+                had = known().get(case.name)
+                if same and (label in had if had else label == "as it is" or label not in before):
                     stored[case.name][label] = wanted
                 elif not same:
                     print(case.name, label, wanted, words, sep=" | ")
