@@ -82,7 +82,7 @@ SOME = [
     (case, place)
     for at, case in enumerate(case for case in ALL if not case.number)
     for number, place in enumerate(PLACES)
-    if number == at % len(PLACES) or ((number + at) % 2 and case.op.kink is not None)
+    if number == at % len(PLACES) or (case.op.kink is not None and number == (at + 2) % len(PLACES))
 ]
 
 

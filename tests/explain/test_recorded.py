@@ -19,6 +19,7 @@ from autodiff_cli.session import Options
 from autodiff_cli.source import Source
 
 from ..said import ROUNDING
+from ..together import together
 from .test_output import PROGRAMS
 from .test_textbook import typeset
 
@@ -223,15 +224,14 @@ def test_mathtext_compiles_what_is_recorded() -> None:
         met |= pairs
 
 
-@pytest.mark.parametrize("raw", [False, True], ids=["", "raw"])
-@pytest.mark.parametrize("text", FORMULAS)
+@together([(text, raw) for text in FORMULAS for raw in (False, True)], group=16)
 def test_formulas(text: str, raw: bool) -> None:
     found = derive_source(Source(text, "test.expr"), Options(), Request(), raw)
     said = [[d.wrt, d.text, d.latex, d.wrt_latex, d.verified] for d in found.derivatives]
     compared(f"derive{' --raw' * raw} {text}", said if found.error is None else str(found.error))
 
 
-@pytest.mark.parametrize("text", FURTHER)
+@together(FURTHER, group=5)
 def test_further_formulas(text: str) -> None:
     found = derive_source(Source(text, "test.expr"), Options(), Request())
     said = [[d.wrt, d.text, d.latex, d.verified, *d.lets] for d in found.derivatives]
@@ -240,7 +240,7 @@ def test_further_formulas(text: str) -> None:
     )
 
 
-@pytest.mark.parametrize("text", STEPS)
+@together(STEPS, group=3)
 def test_steps(text: str) -> None:
     found = derive_source(Source(text, "test.expr"), Options(), Request(), steps=True)
     said = found.derivatives[0].steps if found.error is None else str(found.error)

@@ -154,7 +154,7 @@ OTHERWISE = {
 HERE = Library(_tensor, _results, _method, AutodiffError, lambda error: error.code == "E407")
 
 
-@each_op(c for c in CASES if c.op.public and c.number < 2)
+@each_op(c for c in CASES if c.op.public and not c.number)
 def test_what_pytorch_saves_is_not_changed_in_place(
     case: Case, reference: dict[str, dict[str, Any]]
 ) -> None:
@@ -197,7 +197,7 @@ def differentiable(case: Case) -> bool:
     )
 
 
-@each_op(c for c in CASES[::2] if differentiable(c))
+@each_op(c for c in CASES[::3] if differentiable(c))
 def test_gradients_agree_with_differences(case: Case) -> None:
     arrays = arrays_of(case)
     nodes = nodes_of(case, arrays)
