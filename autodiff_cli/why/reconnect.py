@@ -139,7 +139,7 @@ def _scrubbed(text: Text, nodes: list[s.Node]) -> list[Edit]:
     """Every such edit in some nodes; of nested ones only pieces that do not overlap, so calls
     around values are taken apart from both ends."""
     edits: list[Edit] = []
-    nodes = [node for node in nodes if not _printed(text, node)]
+    nodes = [n for n in nodes if isinstance(n, s.Call | s.Attribute) and not _printed(text, n)]
     for node in nodes:
         core = _core(node)
         if core is not node and not isinstance(text.parents.get(id(node)), s.Attribute):

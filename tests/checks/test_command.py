@@ -122,8 +122,8 @@ def test_bad_files_fail_alone(run: Run, call: Run, folder: Path) -> None:
     assert run("check", "--timeout", "0.4", "-q").returncode == 3
     for name in ("a_syntax", "b_bytes", "g_zero", "i_deep"):
         (folder / f"{name}.expr").unlink()
-    assert run("check", "d_nan.expr").returncode == 4
-    passed = read(run("check", "demo.expr", "h_empty.expr", "--format", "json").stdout, "check")
+    assert call("check", "d_nan.expr").returncode == 4
+    passed = read(call("check", "demo.expr", "h_empty.expr", "--format", "json").stdout, "check")
     assert passed["exit_code"] == 0 and passed["summary"]["passed"] == 4
 
 

@@ -78,7 +78,7 @@ def test_by_width_and_colour(cli, name: str, width: int, color: str):
     assert all(len(line) <= width for line in bare.splitlines())
 
 
-@pytest.mark.parametrize("width", [1, 20, 39, 40, 59, 60, 71, 72])
+@pytest.mark.parametrize("width", [1, 39, 60, 72])
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in ("net", "loop")])
 def test_every_width_works(cli, name: str, width: int):
     result = cli("explain", "-e", PROGRAMS[name], "--format", "rich", COLUMNS=str(width))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from difflib import unified_diff
+from functools import cache
 
 import pytest
 
@@ -99,14 +100,18 @@ def test_changes_that_are_tried(name: str, request: pytest.FixtureRequest) -> No
     source = Source(PROGRAMS[name], "program.expr")
     text = Text(source)
     found = []
+
+    @cache
+    def differences(changed: str) -> list[str]:
+        return list(unified_diff(source.text.split("\n"), changed.split("\n"), n=0))[2:]
+
     spans = sorted({(node.span.start, node.span.end) for node in text.nodes[1:]})
     for repair in REPAIRS:
         lines = []
         for start, end in spans:
             for asked in ("x", "w.grad") if repair is reconnect.retained else ("w",):
                 for changed in repair(text, Span(source, start, end), asked):
-                    diff = unified_diff(source.text.split("\n"), changed.split("\n"), n=0)
-                    lines += [f"{source.text[start:end]!r}", *list(diff)[2:]]
+                    lines += [f"{source.text[start:end]!r}", *differences(changed)]
         found.append("\n".join([repair.__name__, *lines]))
     compare(request, found)
 
