@@ -1,4 +1,4 @@
-"""What a command made of a program, shown again at every width: where something fits by one cell,
+"""What a command made of a program, shown again at every other width: where something fits by one cell,
 and where it does not. In ASCII, in colours and with other numbers at some of them."""
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OTHERS: list[tuple[dict[str, str], dict[str, Any]]] = [
     ({"LC_ALL": "C"}, {}), ({"FORCE_COLOR": "3"}, {}), ({}, {"precision": 3, "sci": True}),
     ({}, {"max_elements": 3}), ({}, {"max_elements": 0, "precision": 12}),
 ]  # fmt: skip
-WIDTHS = range(20, 112)
+WIDTHS = range(21, 112, 2)
 
 
 def written(self: Console, text: Text) -> None:

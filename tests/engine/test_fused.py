@@ -21,7 +21,7 @@ from autodiff_cli.graph.registry import F
 from ..regimes import REGIMES, close, fused, plain, same
 from ..table import Case, apply, arrays_of, cases, each_op, nodes_of, weights
 
-SHARE = cases()[::6]
+SHARE = cases()[::12]
 POINTWISE = [case for case in cases() if case.op.kind is engine.Kind.POINTWISE]
 
 

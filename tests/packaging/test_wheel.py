@@ -111,7 +111,8 @@ def test_sample_runs_elsewhere(scripts: Path, tmp_path: Path, command: str) -> N
     assert document["tensors"]["loss"]["value"] == 100.0
     assert document["tensors"]["A"]["grad"] == [[7.0, 10.0], [13.0, 16.0]]
     assert document["tensors"]["B"]["grad"] == [[1.0, 2.0], [3.0, 4.0]]
-    assert run(*start, "help", "tutorial", cwd=tmp_path).startswith("# Tutorial\n")
+    if command == "-m":
+        assert run(*start, "help", "tutorial", cwd=tmp_path).startswith("# Tutorial\n")
 
 
 def test_editable_install_uses_the_tree(project: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.repl.conftest import Session
+from tests.together import together
 
 SETUP = [
     "A = [[1.0, 2.0], [3.0, 4.0]]",
@@ -90,6 +92,9 @@ def started() -> Session:
     return session
 
 
+kept = cache(started)
+
+
 def seen(session: Session) -> tuple[Any, ...]:
     """The names, and what the next statements would give."""
     state = session.state()
@@ -137,20 +142,24 @@ def test_what_only_binds_names(session: Any, change: str, only: bool) -> None:
     assert session.state() == before
 
 
-@pytest.mark.parametrize("change", CHANGES, ids=[c.partition("\n")[0][:40] for c in CHANGES])
+@together(CHANGES)
 def test_undo_and_redo_one(change: str) -> None:
-    session = started()
+    """Of one session, which is as it was before the next."""
+    session = kept()
     before = session.state()
     reply = session.loop.feed(change)
     assert reply.status == "ok", reply.output
     after = session.state()
     if session.loop.session.entries[-1].looks:
-        session.loop.session.undo()
+        session(":undo")
+        session(":redo")
+        assert session.state() == before
         return
     session(":undo")
     assert session.state() == before
     session(":redo")
     assert session.state() == after
+    session(":undo")
 
 
 @pytest.mark.parametrize(
