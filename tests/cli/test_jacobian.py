@@ -15,6 +15,8 @@ from autodiff_cli.language.program.derivatives import Request, derivatives
 from autodiff_cli.session import Options
 from autodiff_cli.source import Source
 
+from ..together import together
+
 SQUARES = "x = [1, 2, 3]; y = x**2 * sum(x)"
 LAYER = "x = [1, 2]; W = [[1, 2], [3, 4]]; b = 5.0; y = W @ x + b"
 
@@ -337,12 +339,15 @@ rows = torch.stack([torch.autograd.grad(y[i], x, retain_graph=True)[0] for i in 
 """
 
 
-@pytest.mark.parametrize("of", ["w @ Own.apply(x)", "Own.apply(x * x) * x", "Own.apply(w @ x)"])
-@pytest.mark.parametrize("rule", [
+RULES = [
     "g * g", "3 / (g + 2)", "(g + 2) / (g + 3)", "w.sum() / (g + 2)", "g + 1", "1 - g", "g - g * g",
     "torch.where(g > 4, 1.0, g)", "torch.where(g > 4, g, 2 * g)", "torch.where(g > 4, g, 0)",
     "g.sum() * g", "w @ g", "g @ w * g", "g.outer(g) @ g", "g.outer(g).sum(0)", "(g * g) @ w",
-])  # fmt: skip
+]  # fmt: skip
+OF = ["w @ Own.apply(x)", "Own.apply(x * x) * x", "Own.apply(w @ x)"]
+
+
+@together([(rule, of) for of in OF for rule in RULES], group=16)
 def test_rules_of_ones_own_that_are_not_linear(rule: str, of: str) -> None:
     """Unit vectors go through them at once, and give what each gives by itself."""
     text = OWN_RULE.format(rule=rule, of=of)

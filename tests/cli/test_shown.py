@@ -140,13 +140,7 @@ COMMANDS = [
     "check --max-steps 9", "explain --max-steps 9", "check --max-memory 2K",
     "why NAME --max-steps 9", "jacobian --max-steps 9",
 ]  # fmt: skip
-# Those that take longest, and see little more with other programs: each 16th, not each 8th.
-SELDOM = (
-    "explain --all", "explain --symbolic", "explain --format json", "explain --markdown",
-    "derive", "derive --statements", "derive --to numpy", "report -o it.html", "check --order 2",
-    "graph -o it.html --values --grads", "jacobian --mode forward -p 3", "why NAME --fixed",
-)  # fmt: skip
-# Programs that take long: with fewer commands, by these factors.
+# Each command with each 16th program. Those that take long: with fewer commands, by these factors.
 LONG = dict.fromkeys(
     ("shared", "deep", "views", "several results", "attention", "pieces", "two rounds"), 2
 ) | {"large": 4, "modules": 4, "buffers": 8, "wide": 8, "loop": 8}
@@ -156,7 +150,7 @@ SHOWN = [
     )
     for i, command in enumerate(COMMANDS)
     for j, name in enumerate(PROGRAMS)
-    if (i + j) % ((8 + 8 * (command in SELDOM)) * LONG.get(name, 1)) == 0
+    if (i + j) % (16 * LONG.get(name, 1)) == 0
 ]
 SHOWN += [
     pytest.param(command, name, 90, True, id=f"{command}-{name}")
@@ -171,6 +165,9 @@ SHOWN += [
         ("run --of loss --wrt *.weight", "printed"), ("derive --to torch", "cuts"),
         ("graph --to mermaid --values --grads", "modules"),
         ("graph -o it.svg --direction LR --all --grads", "modules"),
+        ("derive --steps", "a leaf"), ("check --snapshot", "warned"),
+        ("graph --to dot --values", "several errors"), ("graph -o it.svg --values --grads", "empty"),
+        ("run -o it.csv --show NAME", "buffers"), ("run --plan", "inverse"),
     )
 ]  # fmt: skip
 

@@ -1,5 +1,5 @@
-"""What a command made of a program, shown again at every other width: where something fits by one cell,
-and where it does not. In ASCII, in colours and with other numbers at some of them."""
+"""What a command made of a program, shown again at every other width: where something fits, and
+where it does not. In ASCII, in colours and with other numbers at some of them."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def rows(n: int) -> list[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize(
-    ("program", "shapes", "n"), [(neuron, neurons, 3_000_000), (layer_norm, rows, 9766)]
+    ("program", "shapes", "n"), [(neuron, neurons, 2_000_000), (layer_norm, rows, 9766)]
 )
 def test_peak_above_inputs_and_results(
     program: Any, shapes: Any, n: int, pool: dict[Any, Any], monkeypatch: pytest.MonkeyPatch
@@ -219,7 +219,7 @@ def many(first, last):
 
 many(0, 65)
 before = size()
-many(65, 130)
+many(65, 100)
 print(size() - before)
 """
 

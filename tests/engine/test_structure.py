@@ -21,6 +21,7 @@ from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
 
 from ..regimes import REGIMES, plain, same
+from ..together import together
 
 load_all()
 
@@ -48,14 +49,16 @@ def test_equal_structures_share_a_plan() -> None:
     assert len(engine.PLANS) == 1
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (2, 3), (2.0, 3.0), (2, 2.0), (1.0, 1.5), (0.0, -0.0), (0, 0.0), (1, True), (0.5, -0.5),
-        (float("nan"), 1.0), (float("inf"), 0.0),
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("name", ["pow", "mul", "div", "add", "maximum"])
+OPERANDS = [
+    (2, 3), (2.0, 3.0), (2, 2.0), (1.0, 1.5), (0.0, -0.0), (0, 0.0), (1, True), (0.5, -0.5),
+    (float("nan"), 1.0), (float("inf"), 0.0),
+]  # fmt: skip
+
+
+@together(
+    [(name, *pair) for name in ("pow", "mul", "div", "add", "maximum") for pair in OPERANDS],
+    group=50,
+)
 def test_numbers_that_a_plan_may_depend_on(name: str, one: Any, other: Any) -> None:
     for number in (one, other, one):
         x = arrays(6, 4)

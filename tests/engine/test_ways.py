@@ -27,8 +27,8 @@ from autodiff_cli.source import Source
 from ..recorded import FIXTURES, cases
 from ..said import compare
 
-# Of the recorded programs those by which two come by each block of `engine` and `graph` that any
-# of them reaches.
+# Of the recorded programs half of those by which two come by each block of `engine` and `graph`
+# that any of them reaches.
 PICKED = (FIXTURES / "ways.txt").read_text("utf-8").splitlines()
 RECORDED = {case["id"]: case["source"] for case in cases("programs")}
 
@@ -158,7 +158,7 @@ LONGER = {
     "loss = ((1 - torch.sigmoid(w * x + 0.5)) ** 2).sum()\nloss.backward()\n",
     **{f"a neuron of {rows} rows": f"w = linspace(-1, 1, {rows}000).reshape({rows}, 1000)\n"
        "w = w.requires_grad_(); loss = sum((1 - sigmoid(w * 3 + 0.5)) ** 2)\n"
-       for rows in (100, 150, 200, 300)},
+       for rows in (150, 200)},
     "groups beside each other": "x = linspace(-1, 1, 60000).reshape(300, 200).requires_grad_()\n"
     "y = linspace(1, 2, 60000).reshape(300, 200).requires_grad_()\na = exp(x) * 2\n"
     "b = sin(cumsum(a * x, 0)) / 3\nc = cos(cumsum(b * b, 1)) + 1\nd = a * c\n"
@@ -243,7 +243,9 @@ def piece_text(piece: Piece) -> str:
     return f"{piece.span.text!r} {'backward ' * piece.backward}{' '.join(piece.ops)}"
 
 
-@pytest.mark.parametrize("name", [name for name in LONGER if "450" not in LONGER[name]])
+@pytest.mark.parametrize(
+    "name", [name for name in LONGER if "450" not in LONGER[name] and "steps" not in name]
+)
 def test_what_plans_and_profiles_say(
     name: str, told: list[str], request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
