@@ -46,13 +46,13 @@ def test_the_demo_by_width(cli, width: int):
     assert all(len(line) <= width for line in result.out.splitlines())
 
 
-@pytest.mark.parametrize("width", [1, 7, 30, 39, 40, 71, 72, 100])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_every_width_works(cli, name: str, width: int):
-    result = cli("-e", PROGRAMS[name], "--format", "rich", "--all", COLUMNS=str(width))
-    assert result.code == 0
-    if width >= 40:
-        assert all(len(line) <= width for line in result.out.splitlines())
+def test_every_width_works(cli, name: str):
+    for width in (1, 7, 39, 40, 71, 72, 100):
+        result = cli("-e", PROGRAMS[name], "--format", "rich", "--all", COLUMNS=str(width))
+        assert result.code == 0
+        if width >= 40:
+            assert all(len(line) <= width for line in result.out.splitlines())
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from autodiff_cli.render.text import text_width
 from autodiff_cli.session import Options
 from autodiff_cli.source import Source
 from tests.cli.test_graph import PROGRAMS
+from tests.together import together
 
 SVG = "{http://www.w3.org/2000/svg}"
 EMPTY = '<svg xmlns="http://www.w3.org/2000/svg" width="{}" height="{}"></svg>'
@@ -58,8 +59,7 @@ def parts(svg: str, kind: str) -> list[ElementTree.Element]:
     return [group for group in groups if kind in group.get("class", "").split()]
 
 
-@pytest.mark.parametrize("direction", ["BT", "LR"])
-@pytest.mark.parametrize("name", ALL)
+@together([(name, direction) for name in ALL for direction in ("BT", "LR")], group=13)
 def test_every_node_and_edge_once(name: str, direction: str) -> None:
     found = drawn(ALL[name], values=True, grads=True)
     svg = graph_svg(found, direction=direction)

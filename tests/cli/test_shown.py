@@ -166,7 +166,8 @@ SHOWN += [
         ("graph --to mermaid --values --grads", "modules"),
         ("graph -o it.svg --direction LR --all --grads", "modules"),
         ("derive --steps", "a leaf"), ("check --snapshot", "warned"),
-        ("graph --to dot --values", "several errors"), ("graph -o it.svg --values --grads", "empty"),
+        ("graph --to dot --values", "several errors"),
+        ("graph -o it.svg --values --grads", "empty"),
         ("run -o it.csv --show NAME", "buffers"), ("run --plan", "inverse"),
     )
 ]  # fmt: skip

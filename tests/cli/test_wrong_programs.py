@@ -13,13 +13,15 @@ from autodiff_cli.render.diagnostics import render
 from autodiff_cli.session import run
 from autodiff_cli.source import Source
 
+from ..together import together
+
 PROGRAMS = (
     (Path(__file__).parents[1] / "fixtures" / "wrong_programs.txt").read_text("utf-8")
 ).split("=====\n")
 PHASES = {"6": Exit.NO, "5": Exit.EVALUATION, "7": Exit.EVALUATION}
 
 
-@pytest.mark.parametrize("text", PROGRAMS, ids=range(len(PROGRAMS)))
+@together(PROGRAMS)
 def test_fails_with_advice(text: str) -> None:
     error = run(Source(text, "wrong.expr")).error
     assert error is not None
@@ -96,7 +98,7 @@ ADVICE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("text", ADVICE)
+@together(ADVICE)
 def test_advice(text: str) -> None:
     error = run(Source(text, "wrong.expr")).error
     assert error is not None
@@ -363,7 +365,7 @@ TRIED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("text", TRIED)
+@together(TRIED)
 def test_what_is_advised_runs(text: str) -> None:
     wrong, right, *part = TRIED[text]
     report = run(Source(text, "wrong.expr"))
@@ -470,7 +472,7 @@ SLIPS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("text", SLIPS)
+@together(SLIPS)
 def test_slips_are_warned_of(text: str) -> None:
     code, place, right = SLIPS[text]
     (warning,) = run(Source(text, "slip.py")).warnings

@@ -26,6 +26,7 @@ from scipy import optimize
 
 import autodiff_cli as ad
 from autodiff_cli.engine.plan.schedule import STEP_BYTES
+from tests.together import together
 
 ROSENBROCK = """
     a, b = x[:-1], x[1:]
@@ -176,8 +177,7 @@ def test_changing_shapes() -> None:
 # -- mistakes --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("call", "kind", "words"),
+@together(
     [
         (lambda: ad.value_and_grad(None), TypeError, "text or a `Path`"),
         (lambda: ad.run(b"x = 1"), TypeError, "not bytes"),

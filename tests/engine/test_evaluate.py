@@ -21,6 +21,8 @@ from autodiff_cli.graph.state import STATE, own_state
 from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
 
+from ..together import together
+
 
 def test_forty_thousand_chained_ops() -> None:
     program = "x = 1.0\ny = x\nfor i in range(20000):\n    y = y * 1.00001 + 0.0\nloss = y\n"
@@ -104,8 +106,7 @@ READERS: dict[str, tuple[Any, bool]] = {
 }
 
 
-@pytest.mark.parametrize("side", [SIDE, SIDE - 1])
-@pytest.mark.parametrize(("reader", "reads"), READERS.values(), ids=list(READERS))
+@together([(*reader, side) for reader in READERS.values() for side in (SIDE, SIDE - 1)])
 def test_large_values_stay_where_a_rule_reads_them(reader: Any, reads: bool, side: int) -> None:
     numbers = np.random.default_rng(0).normal(size=(3, side, side)).astype(np.float32)
     leaf, other = (new_leaf(part, True).node for part in numbers[:2])

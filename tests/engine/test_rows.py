@@ -24,6 +24,7 @@ from autodiff_cli.graph.state import STATE, own_state
 
 from ..said import compare
 from ..table import Case, apply, arrays_of, cases, listed, nodes_of, seeded, specs
+from ..together import together
 
 
 class Here:
@@ -267,7 +268,7 @@ def _placed(
     return [t.value for t in targets]
 
 
-@pytest.mark.parametrize(("name", "shapes", "expression"), PLACES)
+@together(PLACES)
 def test_where_rows_are(name: str, shapes: Any, expression: Callable[..., Any]) -> None:
     expected = _placed(shapes, expression)
     try:

@@ -35,8 +35,8 @@ def run(*command: str | Path, cwd: Path) -> str:
 @pytest.fixture(scope="module")
 def wheel(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    build = ["-m", "build", "--wheel", "--no-isolation", "--outdir", folder, project]
-    run(sys.executable, *build, cwd=folder)
+    build = "import sys, hatchling.build as b; b.build_wheel(sys.argv[1])"
+    run(sys.executable, "-c", build, folder, cwd=project)
     (path,) = folder.glob("*.whl")
     return path
 

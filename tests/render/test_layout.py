@@ -13,6 +13,8 @@ import pytest
 
 from autodiff_cli.render.pictures.layout import Box, Layout, Size, layout
 
+from ..together import together
+
 RECORDED = Path(__file__).parents[1] / "fixtures" / "layouts.json"
 Graph = tuple[int, list[tuple[int, int]]]
 
@@ -77,7 +79,7 @@ def through(box: Box, p: tuple[float, float], q: tuple[float, float]) -> bool:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("make, count, labels, direction", DRAWN)
+@together(DRAWN)
 def test_nothing_overlaps(
     make: Callable[[int], Graph], count: int, labels: bool, direction: str
 ) -> None:

@@ -24,6 +24,7 @@ from autodiff_cli.render.values import Look
 from autodiff_cli.session import Options, Report
 from autodiff_cli.source import Source
 from tests.said import compare
+from tests.together import together
 
 VECTOR = [at / 8 for at in range(20)]
 PROGRAMS = {
@@ -158,11 +159,10 @@ def test_from_how_many_on_numbers_of_a_snippet_are_left_out(
 # ------------------------------------------------------------------ program text
 
 
-@pytest.mark.parametrize("requires_grad", [False, True])
-@pytest.mark.parametrize("size", [0, 1, 3])
-@pytest.mark.parametrize(
-    "dtype", ["float64", "float32", "float16", "int64", "int32", "uint8", "bool"]
-)
+DTYPES = ["float64", "float32", "float16", "int64", "int32", "uint8", "bool"]
+
+
+@together(product(DTYPES, [0, 1, 3], [False, True]), group=42)
 def test_what_is_written_makes_the_same_tensor(dtype: str, size: int, requires_grad: bool) -> None:
     array = np.arange(size).astype(dtype)
     requires_grad = requires_grad and array.dtype.kind == "f"

@@ -21,8 +21,7 @@ from .conftest import Session
 
 WIDTHS = range(20, 104)
 COMMANDS = [
-    ":list", ":list leaves", ":info W", ":grad", ":set precision", ":history", ":help grad", "W",
-    "name_of_all", "pair", ":info nothing", ":time",
+    ":list", ":info W", ":grad", ":history", "W", "name_of_all", "pair", ":time",
 ]  # fmt: skip
 LINES = [
     "A = [[1, 2, -0.5], [4, 5, 6e-9]]", "W = (arange(90) / 8).reshape(9, 10).requires_grad_()",
