@@ -80,10 +80,13 @@ def short(found: Any) -> str:
     return repr(getattr(found, "message", found)) if isinstance(found, Exception) else repr(found)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.parametrize("unit", ["Utf16", "Utf32"])
+# The other unit where a character has two of the first, or several bytes.
+UNITS = [("Utf16", name) for name in PROGRAMS] + [("Utf32", name) for name in ("wide", "beyond")]
+
+
+@pytest.mark.parametrize(("unit", "name"), UNITS)
 def test_answers(
-    name: str, unit: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    unit: str, name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(language_server, "PROGRAMS", {})  # those before counted in other units
     monkeypatch.setattr(language_server, "SECONDS", 600.0)  # on a busy machine 2 may pass

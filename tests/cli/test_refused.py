@@ -8,6 +8,7 @@ import pytest
 
 from autodiff_cli.cli.dispatch import COMMANDS, load_command
 from tests.said import compare
+from tests.together import together
 
 from .conftest import Cli
 
@@ -32,14 +33,14 @@ LINES = [
 CI = ["check --update", "check --prune", "check --review", "check --snapshot", "check"]
 
 
-@pytest.mark.parametrize("line", LINES)
-def test_refused(cli: Cli, line: str) -> None:
+@together(LINES, group=20)
+def test_refused(line: str, cli: Cli) -> None:
     for columns in ("100", "40"):
         cli(*line.split(), tty=True, stdin=None, COLUMNS=columns)
 
 
-@pytest.mark.parametrize("line", CI)
-def test_refused_where_nobody_looks(cli: Cli, line: str) -> None:
+@together(CI)
+def test_refused_where_nobody_looks(line: str, cli: Cli) -> None:
     cli(*line.split(), CI="true")
 
 

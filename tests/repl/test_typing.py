@@ -21,6 +21,7 @@ from autodiff_cli.repl.terminal import Terminal
 from autodiff_cli.repl.words import Hint
 
 from ..said import compare
+from ..together import together
 
 SETUP = [
     "weights = [[1.0, 2.0], [3.0, 4.0]]",
@@ -86,8 +87,8 @@ COMPLETIONS = [
 ]
 
 
-@pytest.mark.parametrize(("before", "expected"), COMPLETIONS)
-def test_completion(typing: Any, before: str, expected: str) -> None:
+@together(COMPLETIONS)
+def test_completion(before: str, expected: str, typing: Any) -> None:
     assert expected in texts(typing, before)
 
 
@@ -197,8 +198,8 @@ HINTS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), HINTS)
-def test_hints(typing: Any, text: str, expected: str) -> None:
+@together(HINTS)
+def test_hints(text: str, expected: str, typing: Any) -> None:
     state = typing.state()
     found = hint(text, len(text), typing.loop)
     assert found.text.startswith(expected[: len(found.text) - 1] if "…" in found.text else expected)
@@ -212,8 +213,7 @@ def test_hints_of_what_is_wrong(typing: Any) -> None:
     assert hint("weigths + 1", 11, typing.loop).error
 
 
-@pytest.mark.parametrize(
-    "text",
+@together(
     [
         "", "   ", "x = [1,", "def f(x):", "y = weights; z = 1", "weights.zero_()", "net(weights)",
         "rand(2)", "print(3)", "[i for i in range(10**9)]", "weights.grad", "torch.manual_seed(1)",
@@ -223,7 +223,7 @@ def test_hints_of_what_is_wrong(typing: Any) -> None:
         "own + 1", "wrapped(weights)", "weights.bernoulli()",
     ],
 )  # fmt: skip
-def test_no_hint(typing: Any, text: str) -> None:
+def test_no_hint(text: str, typing: Any) -> None:
     state = typing.state()
     assert hint(text, len(text), typing.loop) == Hint()
     assert typing.state() == state
