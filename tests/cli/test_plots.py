@@ -95,7 +95,6 @@ def test_into_files(cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     (tmp_path / "steps.py").write_text(STEPS)
     for name in ("a.png", "a.svg", "b.svg"):
         assert cli("steps.py", "--plot", "-o", name).code == 0
-    assert cli("-e", "A = ones(3, 4); x = 2; y = x", "--plot", "-o", "values.svg").code == 0
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
     assert (tmp_path / "a.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     texts = list(ElementTree.parse(tmp_path / "a.svg").getroot().itertext())
