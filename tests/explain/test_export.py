@@ -628,6 +628,13 @@ def test_equal_nodes_are_one_however_they_were_applied() -> None:
     assert chosen[bound] is short and computed == [short, other]
 
 
+def test_a_program_is_written_alike_each_time() -> None:
+    """An item of a composed result, whether the engine kept that result or not."""
+    text = f"z = {[0.5 * i for i in range(23)]}\nloss = topk(z, 1)[0][0] ** 2\n"
+    first, second = (exported(text, "jax").code for _ in range(2))
+    assert first == second
+
+
 def test_changes_through_views_are_written() -> None:
     text = "import torch\nx = torch.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)\ny = x * 2\n"
     text += "y[1:3] *= x[0]\ny.view(2, 2).diagonal().add_(x[1])\ny[x.detach() > 3.5] = 0.0\n"

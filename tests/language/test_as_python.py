@@ -57,6 +57,10 @@ except ValueError as e: print(e, L)
 for step in (0, False):
     try: print(L[::step])
     except ValueError as e: print(e)
+for values in ('ab', L, (1,), range(3)):
+    for place in (10**20, -10**20):
+        try: values[place]
+        except IndexError: print('no such place')
 try: L[::0] = []
 except ValueError as e: print(e)
 try: del L[::0]
