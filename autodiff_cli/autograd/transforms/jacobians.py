@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from ...graph.node import Node
 from ...graph.op import cast
 from ...graph.registry import F
+from ...graph.state import STATE
 from ...ops.kernels.matrices import transposed
 from ..batching.examples import Trace
 from ..batching.factored_batches import unit_vectors
@@ -20,7 +21,7 @@ from ..rules import history, ones_like, zeros_like
 from ..transform_levels import or_zeros, pulled
 
 # Elements of the largest intermediate result of directions followed together: as many as the
-# Jacobian has, within these bounds.
+# Jacobian has, within these bounds, and an eighth of the memory that there may be at most.
 BATCH, MOST = 1 << 22, 1 << 24
 
 Piece = tuple[int, int, list[Node | None]]
@@ -28,7 +29,7 @@ Piece = tuple[int, int, list[Node | None]]
 
 def _steps(count: int, out: Node, entries: int) -> Iterator[tuple[int, int]]:
     """The directions to follow at once, so that memory stays bounded."""
-    elements = max(BATCH, min(entries, MOST))
+    elements = min(max(BATCH, min(entries, MOST)), STATE.max_bytes >> 6)
     step = max(1, elements // max([1, *(node.numel for node in history(out))]))
     for start in range(0, count, step):
         yield start, min(start + step, count)

@@ -21,7 +21,7 @@ from ...engine.evaluate import evaluate
 from ...errors import AutodiffError, Diagnostic, Ended, fail, fault
 from ...graph.node import Node
 from ...graph.op import constant, value_of
-from ...graph.sizes import shape_text
+from ...graph.sizes import check_size, shape_text
 from ...graph.state import STATE, grad_mode
 from ...source import Source
 from ...suggest import meant
@@ -182,7 +182,7 @@ def _refuse_large(
 
 def _by_rows(out: Node, inputs: list[Node]) -> list[np.ndarray]:
     """Reverse mode: for each input a matrix with a row for each element of `out`."""
-    arrays = [np.zeros((out.numel, x.numel), x.dtype) for x in inputs]
+    arrays = [_matrix(out, x) for x in inputs]
     for start, stop, parts in _evaluated(rows(out, inputs)):
         for array, part in zip(arrays, parts, strict=True):
             if part is not None:
@@ -194,12 +194,18 @@ def _by_columns(out: Node, inputs: list[Node]) -> list[np.ndarray]:
     """Forward mode: the same matrices, some columns at a time."""
     arrays = []
     for at, x in enumerate(inputs):
-        array = np.zeros((out.numel, x.numel), x.dtype)
+        array = _matrix(out, x)
         for start, stop, (part,) in _evaluated(columns(out, inputs, at)):
             assert part is not None
             array[:, start:stop] = part.T
         arrays.append(array)
     return arrays
+
+
+def _matrix(out: Node, x: Node) -> np.ndarray:
+    shape = (out.numel, x.numel)
+    check_size(shape, x.dtype)
+    return np.zeros(shape, x.dtype)
 
 
 def _evaluated(pieces: Iterator[Piece]) -> Iterator[tuple[int, int, list[np.ndarray | None]]]:
