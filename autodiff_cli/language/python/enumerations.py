@@ -285,7 +285,6 @@ _CLASSES = [
 _cls: Any
 for _cls in _CLASSES[1:]:
     _cls.members = {}
-    _cls.names["__repr__"] = ENUM.names["__repr__"]
 
 NAMES: dict[str, Any] = {
     **{cls.name: cls for cls in _CLASSES},
