@@ -203,6 +203,7 @@ def _by_columns(out: Node, inputs: list[Node]) -> list[np.ndarray]:
 
 
 def _matrix(out: Node, x: Node) -> np.ndarray:
+    """Zeros for each element of both, where the limit of memory has room for them."""
     shape = (out.numel, x.numel)
     check_size(shape, x.dtype)
     return np.zeros(shape, x.dtype)
