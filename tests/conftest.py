@@ -6,11 +6,14 @@ import gc
 import os
 import signal
 from collections.abc import Generator
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from autodiff_cli.graph.state import STATE
 
@@ -19,6 +22,10 @@ settings.register_profile(
     "project", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("project")
+
+# Hypothesis would also draw the constants of all modules that were imported until then, which it
+# reads anew: what is drawn in a test would depend on which tests ran before it.
+providers._get_local_constants = lambda: providers._local_constants
 
 # What is collected is no garbage: to look for it is a quarter of the time.
 gc.disable()
@@ -64,6 +71,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """The package is installed as a plugin; its assertions are no test's, and stay as they are."""
     config.pluginmanager.rewrite_hook._must_rewrite.discard("autodiff_cli")  # type: ignore[attr-defined]  # for plugins alone
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Each worker of several imports a share of the files ahead of the others, which find its
+    asserts rewritten: what all would do for all of them is a tenth of the time."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None or session.config.args != session.config.getini("testpaths"):
+        return
+    root = session.config.rootpath
+    files = sorted(root.glob("tests/**/test_*.py"))
+    for path in files[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
+        with suppress(Exception, pytest.skip.Exception):  # said when it is collected
+            import_module(".".join(path.relative_to(root).with_suffix("").parts))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -23,12 +23,10 @@ from autodiff_cli.language.syntax.occurrences import places
 from autodiff_cli.language.syntax.parser import parse
 from autodiff_cli.repl.complete import KEYWORDS
 from autodiff_cli.source import Source
+from tests.later import Later
 
-pytest.importorskip("pygls")
-
-from lsprotocol import types as lsp
-from pygls.exceptions import JsonRpcException
-from pygls.lsp.client import LanguageClient
+lsp, pygls = Later("lsprotocol.types"), Later("pygls.exceptions")
+clients = Later("pygls.lsp.client")
 
 START = "import sys; from autodiff_cli.cli.main import main; sys.exit(main())"
 ROOT = Path(autodiff_cli.__file__).parents[1]
@@ -38,7 +36,7 @@ DEMO = "A = [[1, 2], [3, 4]]\nB = [[5, 6], [7, 8]]\nloss = sum((A + B) * A)\n"
 class Editor:
     """One document in an editor that is connected to the server."""
 
-    def __init__(self, client: LanguageClient, uri: str):
+    def __init__(self, client: Any, uri: str):
         self.client, self.uri = client, uri
         self.version = 0
         self.shown: asyncio.Queue[lsp.PublishDiagnosticsParams] = asyncio.Queue()
@@ -77,7 +75,7 @@ FATAL = Path(__file__).resolve().parents[1] / "fatal"  # its `lgamma` and `gamma
 @pytest.fixture(scope="module")
 def edit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edit]:
     """What an editor does from start to end, by parts; the server ends as it was asked to."""
-    client = LanguageClient("editor", "1")
+    client = clients.LanguageClient("editor", "1")
     uri = (tmp_path_factory.mktemp("edited") / "demo.expr").as_uri()
     env = os.environ | {"PYTHONPATH": os.pathsep.join([str(FATAL), *sys.path])}
     words = ("-c", START, "lsp", "--max-steps", "10000")
@@ -286,7 +284,7 @@ def test_names_are_found_and_changed(edit: Edit) -> None:
         assert (await renamed(3, 12, "v")).count("v") == PROGRAM.count("v") + 3
         assert "F" not in (await renamed(1, 30, "fun")).replace("False", "")
         for line, column, name in ((8, 0, "loss"), (8, 0, "2x"), (8, 0, "for"), (0, 8, "tch")):
-            with pytest.raises(JsonRpcException):
+            with pytest.raises(pygls.JsonRpcException):
                 await renamed(line, column, name)
 
     edit(work)

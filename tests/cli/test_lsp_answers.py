@@ -8,16 +8,14 @@ from typing import Any
 
 import pytest
 
+from autodiff_cli.session import Options
+
+from ..later import Later
 from ..said import compare
 
-pytest.importorskip("pygls")
-
-from lsprotocol import types as lsp
-from pygls.workspace import PositionCodec, TextDocument
-
-from autodiff_cli.cli import language_server
-from autodiff_cli.cli.language_server import FEATURES, answer
-from autodiff_cli.session import Options
+lsp, workspace = Later("lsprotocol.types"), Later("pygls.workspace")
+SERVER = "autodiff_cli.cli.language_server"
+server = Later(SERVER)
 
 PROGRAMS = {
     "values": "A = [[1, 2], [3, 4]]\nb = [0.5, -1]; n = 3\nh = relu(A @ b)\r\nloss = sum(h * n)\n",
@@ -38,7 +36,7 @@ PROGRAMS = {
 }  # fmt: skip
 
 
-def asked(text: str, codec: PositionCodec) -> Iterator[tuple[str, Any, str]]:
+def asked(text: str, codec: Any) -> Iterator[tuple[str, Any, str]]:
     """Questions of every kind, at every third place."""
     document = lsp.TextDocumentIdentifier("file:///demo.expr")
     lines = text.replace("\r\n", "\n").split("\n")
@@ -88,13 +86,13 @@ UNITS = [("Utf16", name) for name in PROGRAMS] + [("Utf32", name) for name in ("
 def test_answers(
     unit: str, name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(language_server, "PROGRAMS", {})  # those before counted in other units
-    monkeypatch.setattr(language_server, "SECONDS", 600.0)  # on a busy machine 2 may pass
-    codec = PositionCodec(getattr(lsp.PositionEncodingKind, unit))
-    document = TextDocument("file:///demo.expr", PROGRAMS[name], position_codec=codec)
-    found: dict[str, list[str]] = {feature: [] for feature in FEATURES}
+    monkeypatch.setattr(f"{SERVER}.PROGRAMS", {})  # those before counted in other units
+    monkeypatch.setattr(f"{SERVER}.SECONDS", 600.0)  # on a busy machine 2 may pass
+    codec = workspace.PositionCodec(getattr(lsp.PositionEncodingKind, unit))
+    document = workspace.TextDocument("file:///demo.expr", PROGRAMS[name], position_codec=codec)
+    found: dict[str, list[str]] = {feature: [] for feature in server.FEATURES}
     for feature, params, place in asked(PROGRAMS[name], codec):
-        said = short(answer(feature, document, params, Options()))
+        said = short(server.answer(feature, document, params, Options()))
         lines = found.setdefault(feature, [])
         if not lines or lines[-1].partition(" | ")[2] != said:
             lines.append(f"{place} | {said}")

@@ -22,11 +22,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import optimize
 
 import autodiff_cli as ad
 from autodiff_cli.engine.plan.schedule import STEP_BYTES
+from tests.later import Later
 from tests.together import together
+
+optimize = Later("scipy.optimize")
 
 ROSENBROCK = """
     a, b = x[:-1], x[1:]

@@ -33,12 +33,11 @@ from autodiff_cli.session import Options, Report
 from autodiff_cli.source import Source
 
 from .. import recorded
+from ..later import Later
 from ..together import together
 
-dask = pytest.importorskip("dask")
-da = pytest.importorskip("dask.array")
-distributed = pytest.importorskip("distributed")
-zarr = pytest.importorskip("zarr")
+dask, da, distributed = Later("dask"), Later("dask.array"), Later("distributed")
+zarr = Later("zarr")
 
 METHOD = "distributed.worker.multiprocessing-method"
 # What workers would import, each for itself.
