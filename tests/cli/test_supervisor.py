@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import hold_against_schema
+from tests.language.test_memory_limits import LESS
 from tests.pace import PATIENCE
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="supervised on Linux only")
@@ -37,12 +38,14 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def call(place: Path, *words: str, text: str = "") -> subprocess.CompletedProcess[str]:
+def call(
+    place: Path, *words: str, text: str = "", command: list[str] = COMMAND
+) -> subprocess.CompletedProcess[str]:
     """The command in another process, with output that is kept until it is written."""
     env = {k: v for k, v in os.environ.items() if k not in ("PYTHONUNBUFFERED", "CI")}
     env["PYTHONPATH"] = os.pathsep.join([str(FATAL), *sys.path])
     return subprocess.run(
-        [*COMMAND, *words], cwd=place, env=env, input=text, capture_output=True, text=True,
+        [*command, *words], cwd=place, env=env, input=text, capture_output=True, text=True,
         timeout=PATIENCE,
     )  # fmt: skip
 
@@ -79,7 +82,8 @@ def test_memory_that_ran_out_is_there_again(place: Path, command: str) -> None:
     """What values that are no tensors took, in the programs before it, is no limit for the next
     one."""
     (place / "whole.expr").write_text("print(sum(ones(7_000_000)).item())\n")
-    done = call(place, command, "big.expr", "whole.expr", "--max-memory", "64M")
+    words = [command, "big.expr", "whole.expr", "--max-memory", "64M"]
+    done = call(place, *words, command=[sys.executable, "-c", LESS])
     assert "error[E505]: the program needs more than 64.0 MiB\n --> big.expr:4:31" in done.stderr
     assert "--max-memory 8G" in done.stderr
     assert "E900" not in done.stderr and done.returncode == 4

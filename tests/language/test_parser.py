@@ -370,7 +370,8 @@ names = IDENTIFIERS.map(lambda name: s.Name(name, NOWHERE))
 numbers = st.one_of(
     st.integers(0, 10**20), st.floats(0, allow_nan=False).map(abs)
 )  # signs are operators, not parts of a number
-constants = st.one_of(numbers, st.booleans(), st.none(), st.just(...), st.text(max_size=8)).map(
+texts = st.text(st.sampled_from("ab'\"\\{}#\n\r\0\x85\u2028\ud800\u0301é日𝒳"), max_size=8)
+constants = st.one_of(numbers, st.booleans(), st.none(), st.just(...), texts).map(
     lambda value: s.Constant(value, NOWHERE)
 )
 number_lists = st.recursive(
