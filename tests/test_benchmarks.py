@@ -18,6 +18,8 @@ from benchmarks.harness import LIMIT, NUMPY, OURS, Measured
 from benchmarks.tables import time_text
 from benchmarks.workloads import BY_NAME, WORKLOADS, Goals, Workload
 
+from .together import together
+
 BOUNDED = [w for w in WORKLOADS if LIMIT in w.goals]
 
 
@@ -30,7 +32,7 @@ def test_workload_agrees_with_numpy(workload: Workload, tmp_path: Path) -> None:
     assert harness.differs(ours, theirs, workload.tolerance) == ""
 
 
-@pytest.mark.parametrize("workload", BOUNDED, ids=lambda workload: workload.name)
+@together(BOUNDED)
 def test_limits_are_calls_or_times(workload: Workload) -> None:
     function = getattr(with_limit, workload.function, None)
     assert (function is None) == (workload.allowed(small=True) > 0)

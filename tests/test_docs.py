@@ -190,7 +190,7 @@ def read(kind: str, text: str) -> None:
         assert kind in ("", "pycon", "lua"), kind
 
 
-@pytest.mark.parametrize("page", PAGES)
+@together(PAGES)
 def test_every_block_can_be_read(page: str) -> None:
     for kind, text in blocks(page):
         if not re.search(r"^\$ ", text, re.MULTILINE):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
-import pytest
-
 from tests.oracles.mutants import CHANGED, COMPARED, Compared
 from tests.oracles.weak import Comparer, Numbered
+
+from .together import together
 
 TEXT = """
 def f(x, y=2):
@@ -33,8 +33,7 @@ def seen(calls: str) -> dict[str, bool]:
     return {f"{site.before} -> {site.after}": mark == CHANGED for site, mark in marks if mark}
 
 
-@pytest.mark.parametrize(
-    ("calls", "change", "changed"),
+@together(
     [
         ("f(5)", "x > 3 -> x >= 3", False),
         ("f(3)", "x > 3 -> x >= 3", True),
@@ -48,7 +47,7 @@ def seen(calls: str) -> dict[str, bool]:
         ("f(5, 5)", "g(x, y, most=2) -> g(y, x, most=2)", False),
         ("k = Kept(); k.keep(1)", "self.value = value -> ", True),
         ("k = Kept(); k.value = 1; k.keep(1)", "self.value = value -> ", False),
-    ],
+    ]
 )
 def test_a_change_is_seen_where_it_makes_another_value(
     calls: str, change: str, changed: bool

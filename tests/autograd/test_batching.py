@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 
 from autodiff_cli.autograd.batching.examples import Trace
 from autodiff_cli.autograd.batching.rules import RULES
@@ -31,6 +30,8 @@ from tests.table import (
     variables,
     weights,
 )
+
+from ..together import together
 
 EXAMPLES = 3
 
@@ -152,7 +153,7 @@ FUNCTIONS: list[tuple[list[tuple[int, ...]], set[int], Callable[..., Node]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("shapes", "shared", "function"), FUNCTIONS)
+@together(FUNCTIONS)
 def test_functions_of_examples(
     shapes: list[tuple[int, ...]], shared: set[int], function: Callable[..., Node]
 ) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
+
+from ..together import together
 
 TORCH = "import torch\n"
 X = "x = torch.ones(2, requires_grad=True)\n"
@@ -106,7 +106,7 @@ def test_what_was_made_first_is_named_first() -> None:
         assert texts == ["torch.zeros(2)", "torch.ones(2)"], use
 
 
-@pytest.mark.parametrize(("text", "place", "words", "help"), CUTS)
+@together(CUTS)
 def test_the_cut_is_named(text: str, place: str, words: str, help: str) -> None:
     suffix = "py" if text.startswith(TORCH) else "expr"
     error = run(Source(text, f"t.{suffix}"), Options()).error

@@ -3,10 +3,10 @@ each line there)."""
 
 from __future__ import annotations
 
-import pytest
-
 from autodiff_cli.session import run
 from autodiff_cli.source import Source
+
+from ..together import together
 
 BEGINNING = """\
 import torch
@@ -42,11 +42,11 @@ def twice(expression: str) -> str | None:
     return None if error is None else error.code
 
 
-@pytest.mark.parametrize("expression", lines(NOTHING))
+@together(lines(NOTHING))
 def test_nothing_was_freed(expression: str) -> None:
     assert twice(expression) is None
 
 
-@pytest.mark.parametrize("expression", lines(SOMETHING))
+@together(lines(SOMETHING))
 def test_what_was_saved_is_freed(expression: str) -> None:
     assert twice(expression) == "E406"

@@ -18,6 +18,8 @@ from autodiff_cli.autograd.printing import (
 from autodiff_cli.errors import AutodiffError
 from tests.pace import takes_at_most
 
+from ..together import together
+
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "printing.json"
 CASES = json.loads(FIXTURE.read_text(encoding="utf-8"))["cases"]
 
@@ -87,8 +89,7 @@ def test_options_start_from_the_given_ones_and_sci_mode_is_forgotten() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "wrong",
+@together(
     [
         {"profile": "wide"},
         {"precision": -1},
@@ -101,7 +102,7 @@ def test_options_start_from_the_given_ones_and_sci_mode_is_forgotten() -> None:
         {"linewidth": math.inf},
         {"linewidth": [80]},
         {"sci_mode": "yes"},
-    ],
+    ]
 )
 def test_wrong_options_are_named(wrong: dict) -> None:
     with pytest.raises(AutodiffError) as caught:

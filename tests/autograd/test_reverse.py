@@ -15,6 +15,8 @@ from autodiff_cli.graph.registry import F
 from autodiff_cli.session import run
 from autodiff_cli.source import Source
 
+from ..together import together
+
 
 def leaf(*values: float) -> Tensor:
     return new_leaf(np.array(values), True)
@@ -211,7 +213,7 @@ AS_PYTORCH = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("program", AS_PYTORCH)
+@together(AS_PYTORCH)
 def test_as_pytorch(program: str) -> None:
     *before, last = program.split("\n")
     caught = ["try:", f"    {last}", "except Exception as e:", "    print(e)"]

@@ -22,6 +22,8 @@ from autodiff_cli.render.diagnostics import render
 from autodiff_cli.render.plain import plain
 from autodiff_cli.source import Source
 
+from ..together import together
+
 
 def check(path: Path | str, **settings: Any) -> FileResult:
     return check_file(str(path), Settings(plain=plain, gradients=False, **settings))
@@ -552,7 +554,7 @@ def test_patterns_of_what_is_ignored_are_matched_name_by_name() -> None:
             assert _fits(names, parts) is means(names, parts), (names, parts)
 
 
-@pytest.mark.parametrize(("keyword", "chosen"), [
+@together([
     ("g*d", "grad[x] grad[w1]"), ("*", "run grad[x] grad[w1] hess[x]"), ("grad[w*]", ""),
     ("*w?", "grad[w1]"), ("w?", ""), ("*w?]", "grad[w1]"), ("h*x or run", "run hess[x]"),
     ("d*g", ""),

@@ -13,6 +13,8 @@ from autodiff_cli.render.graphs.drawing import Drawing, Wanted, drawing
 from autodiff_cli.session import Options
 from autodiff_cli.source import Source
 
+from ..together import together
+
 DEMO = """\
 flowchart BT
   A["A (2, 2)"] --> n1["A + B<br/>AddBackward0 (2, 2)"]
@@ -56,7 +58,7 @@ def drawn(text: str, **wanted) -> Drawing:
 # ------------------------------------------------------------------ the data
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@together(PROGRAMS)
 def test_what_edges_carry_adds_up(name: str):
     found = drawn(PROGRAMS[name], values=True, grads=True)
     for vertex in found.vertices:
@@ -210,7 +212,7 @@ def test_files(cli, tmp_path: Path):
     assert cli("graph", "demo.expr", "-o", "nowhere/g.dot").code == 2
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@together(PROGRAMS)
 def test_all_is_what_the_result_is_made_of(name: str):
     """What a leaf was filled with (draws of a module's weights) is no part of the graph."""
     found = drawn(PROGRAMS[name], all=True)

@@ -168,8 +168,7 @@ def test_plain_text_is_a_program(cli, tmp_path):
     np.testing.assert_array_equal(again.tensors["J_y_x"].value, [[1, 2], [3, 4]])
 
 
-@pytest.mark.parametrize(
-    ("kind", "last", "what"),
+@together(
     [
         ("jacobian", "x * 3", "x * 3"),
         ("hessian", "x * 3", "z"),
@@ -180,7 +179,7 @@ def test_plain_text_is_a_program(cli, tmp_path):
         ("hessian", "a, b = sum(x * x), x * x", "a"),
         ("jacobian", "y", "y"),
         ("hessian", "y", "z"),
-    ],
+    ]
 )
 def test_what_is_differentiated_unasked(kind, last, what):
     text = f"x = [1, 2]; y = x * 2; z = sum(x * y); {last}"

@@ -16,6 +16,7 @@ from autodiff_cli.cli.streams import Environment
 from autodiff_cli.render.heat import background, heated, scale_of
 from autodiff_cli.render.pictures.blocks import COLUMNS, ROWS, picture
 
+from ..together import together
 from .conftest import Stream
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -41,10 +42,10 @@ EXTRA = {"heat": ("--heat", "W,W.grad")}
 COLORS = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
 
 
-@pytest.mark.parametrize(("columns", "width"), [
+@together([
     ("", 100), ("80", 80), ("00080", 80), ("7", 20), ("99999", 99999), ("100000", 100), ("0", 100),
     ("-80", 100), ("²", 100), ("0000010000000", 100), ("9" * 5000, 100),
-], ids=lambda value: str(value)[:9])  # fmt: skip
+])  # fmt: skip
 def test_columns_of_the_environment(columns: str, width: int) -> None:
     stream = Stream()
     assert Environment(None, stream, stream, {"COLUMNS": columns}).width(stream) == width

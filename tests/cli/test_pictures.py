@@ -80,7 +80,7 @@ def test_every_node_and_edge_once(name: str, direction: str) -> None:
         assert ("root" in element.get("class", "")) == (vertex.id == shown.root)
 
 
-@pytest.mark.parametrize("name", ALL)
+@together(ALL)
 def test_text_is_inside_its_box(name: str) -> None:
     svg = graph_svg(drawn(ALL[name], values=True, grads=True))
     groups = parts(svg, "node") + parts(svg, "label")

@@ -35,6 +35,7 @@ from autodiff_cli.render.files import CannotWrite
 from autodiff_cli.repl import interactive
 from autodiff_cli.source import Source
 
+from ..together import together
 from .conftest import Cli, Stream
 
 
@@ -348,7 +349,7 @@ def test_what_a_process_before_had_done_counts(
     assert result.code == Exit.NO and "3 files written" in result.out
 
 
-@pytest.mark.parametrize("answer", ["y", "yes", " A", "all", "n", "NO", "q", "quit", "", "what\nn"])
+@together(["y", "yes", " A", "all", "n", "NO", "q", "quit", "", "what\nn"])
 def test_answers_of_a_review(answer: str) -> None:
     err = io.StringIO()
     env = Environment(io.StringIO(answer), None, err, {})

@@ -133,8 +133,7 @@ def test_columns_of_pandas() -> None:
         ad.value_and_grad(LOSS, wrt="w")(w=table.astype({"w": str})["w"], x=1.0)
 
 
-@pytest.mark.parametrize(
-    "change",
+@together(
     [
         lambda a: a[::-1],
         lambda a: np.repeat(a, 2, axis=1)[:, ::2],
@@ -145,7 +144,7 @@ def test_columns_of_pandas() -> None:
         lambda a: memoryview(a),
         lambda a: a.tolist(),
         lambda a: (10 * a).astype(np.uint16),
-    ],
+    ]
 )
 def test_arrays_of_any_layout(change: Any) -> None:
     given = change(RANDOM.random((3, 4)))

@@ -905,7 +905,7 @@ CUTS = [
 ]
 
 
-@pytest.mark.parametrize(("shape", "chunks", "axis"), CUTS)
+@together(CUTS)
 def test_rows_are_cut_unless_that_reads_far_more(
     shape: tuple[int, ...], chunks: tuple[int, ...] | None, axis: int
 ) -> None:

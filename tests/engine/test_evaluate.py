@@ -117,9 +117,7 @@ def test_large_values_stay_where_a_rule_reads_them(reader: Any, reads: bool, sid
     evaluate([value])  # again, where it went
 
 
-@pytest.mark.parametrize(
-    ("program", "options", "code"),
-    [
+@together([
         ("x = 1\nwhile True:\n    x = x + 1\n", Options(max_steps=1000), "E506"),
         ("def f(x):\n    return f(x)\nf(1)\n", Options(max_depth=50), "E507"),
         ("def f(x):\n    return f(x)\nf(1)\n", Options(max_depth=100_000, max_steps=10**9), "E507"),
@@ -131,8 +129,7 @@ def test_large_values_stay_where_a_rule_reads_them(reader: Any, reads: bool, sid
         ("n = 9**9**9\n", Options(), "E505"),
         ("for i in range(10**12):\n    pass\n", Options(max_steps=1000), "E506"),
         ("x = ones(3).expand(10**6, 3)\ny = x.repeat(10**6, 1)\n", Options(), "E505"),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_limits(program: str, options: Options, code: str) -> None:
     report = run(Source(program, "limits.expr"), options)
     assert report.error is not None

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from autodiff_cli.autograd import reverse, rules
 from autodiff_cli.autograd.tensor import AccumulateGrad
@@ -23,6 +22,8 @@ from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.op import constant, leaf
 from autodiff_cli.graph.registry import F
 from autodiff_cli.ops import load_all
+
+from ..together import together
 
 load_all()
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "plans.json"
@@ -177,7 +178,7 @@ def text_of(plan: Plan) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("name", CASES)
+@together(CASES)
 def test_as_recorded(name: str) -> None:
     targets = CASES[name]()
     order, outside = engine.plan(targets)

@@ -9,6 +9,8 @@ import pytest
 
 from autodiff_cli.ops.kernels.pytorch_sum_order import MOST, small_sum
 
+from ..together import together
+
 # dtype, size, the sum that PyTorch gave.
 RECORDED = [
     ("float32", 3, "0x1.1c00000000000p+6"),
@@ -70,13 +72,13 @@ def summed_again(x: np.ndarray, dims: tuple[int, ...] | None = None) -> np.ndarr
     return found
 
 
-@pytest.mark.parametrize(("dtype", "n", "total"), RECORDED)
+@together(RECORDED)
 def test_as_pytorch(dtype: str, n: int, total: str) -> None:
     found = summed_again(numbers(dtype, n))
     assert found.tolist() == [float.fromhex(total)]
 
 
-@pytest.mark.parametrize(("shape", "dim", "total"), ALONG)
+@together(ALONG)
 def test_along_a_dim(shape: tuple[int, ...], dim: int, total: str) -> None:
     x = numbers("float32", int(np.prod(shape))).reshape(shape)
     found = summed_again(x, (dim,))

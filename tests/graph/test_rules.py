@@ -24,6 +24,8 @@ from autodiff_cli.graph.symbolic_numbers import _power
 from autodiff_cli.session import run
 from autodiff_cli.source import Source
 
+from ..together import together
+
 TABLES = json.loads((Path(__file__).parents[1] / "fixtures" / "graph.json").read_text("utf-8"))
 NUMBERS: dict[str, Any] = {"f": 1.0, "i": 1, "u": 1, "b": True}
 
@@ -54,7 +56,7 @@ def test_broadcasting() -> None:
             assert list(F.add(left, right).shape) == expected, (a, b)
 
 
-@pytest.mark.parametrize("row", TABLES["layouts"], ids=lambda row: row[0])
+@together(TABLES["layouts"])
 def test_strides(row: list[Any]) -> None:
     text, shape, strides, contiguous = row
     program = (
@@ -66,8 +68,7 @@ def test_strides(row: list[Any]) -> None:
     assert report.stdout == f"{shape} {strides} {contiguous}\n"
 
 
-@pytest.mark.parametrize(
-    ("call", "same"),
+@together(
     [
         ("sum(A, 1)", "sum(A, dim=1)"),
         ("sum(A, axis=1, keepdims=True)", "A.sum(1, True)"),
@@ -79,18 +80,16 @@ def test_strides(row: list[Any]) -> None:
         ("add(A, A, alpha=3)", "A + 3 * A"),
         ("A.mean([0, 1])", "A.mean()"),
         ("transpose(A, 0, 1)", "A.transpose(dim0=0, dim1=1)"),
-    ],
+    ]
 )
 def test_arguments_bind_in_every_spelling(call: str, same: str) -> None:
     report = run(Source(f"A = [[1, 2], [3, 4]]\nassert {call} == {same}\n", "bind.expr"))
     assert report.error is None, str(report.error)
 
 
-@pytest.mark.parametrize(
-    "call",
-    ["sum()", "sum(A, 0, dim=1)", "softmax(A, 0, 1, 2, 3)", "relu(A, colour=1)", "sum(A, dim='x')",
-     "A.reshape(1.5)", "clamp(A, [1], {})", "cat(A)", "one_hot('a')"],
-)  # fmt: skip
+@together(["sum()", "sum(A, 0, dim=1)", "softmax(A, 0, 1, 2, 3)", "relu(A, colour=1)",
+     "sum(A, dim='x')", "A.reshape(1.5)", "clamp(A, [1], {})", "cat(A)",
+     "one_hot('a')"])  # fmt: skip
 def test_arguments_that_do_not_fit_are_explained(call: str) -> None:
     report = run(Source(f"A = [[1, 2], [3, 4]]\nx = {call}\n", "bind.expr"))
     assert report.error is not None
@@ -123,7 +122,7 @@ WRAPPED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("value", "seen"), WRAPPED)
+@together(WRAPPED)
 def test_large_integers_beside_small_tensors(value: int, seen: int | None) -> None:
     report = run(Source(
         f"import torch\nprint((torch.zeros((), dtype=torch.int8) + {value}).item())", "p.py"

@@ -10,6 +10,7 @@ import pytest
 import autodiff_cli as ad
 
 from ..recorded import cases
+from ..together import together
 
 CASES = cases("array_functions")
 WIDE = [case for case in CASES if case["dtype"] == "float64"]
@@ -60,7 +61,7 @@ def same(found: Any, wanted: Any, dtype: str = "float64") -> None:
 # -- numbers ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", CASES, ids=program_id)
+@together(CASES)
 def test_blocks_are_those_of_pytorch(case: dict[str, Any]) -> None:
     """Also from a plan that was recorded with other numbers."""
     arrays = arrays_of(case)
@@ -80,7 +81,7 @@ def test_both_modes_agree(case: dict[str, Any], mode: str) -> None:
     same(ad.jacobian(case["program"], of="y", mode=mode)(**arrays_of(case)), case["blocks"])
 
 
-@pytest.mark.parametrize("case", JACOBIANS, ids=program_id)
+@together(JACOBIANS)
 def test_products_with_vectors_are_those_of_the_jacobian(case: dict[str, Any]) -> None:
     arrays = arrays_of(case)
     random = np.random.default_rng(1)
@@ -113,7 +114,7 @@ def test_many_examples_are_the_calls_one_by_one(case: dict[str, Any]) -> None:
     assert recorded(many) == 1
 
 
-@pytest.mark.parametrize("case", HESSIANS, ids=program_id)
+@together(HESSIANS)
 def test_products_with_vectors_are_those_of_the_hessian(case: dict[str, Any]) -> None:
     arrays = arrays_of(case)
     random = np.random.default_rng(1)
@@ -134,7 +135,7 @@ def test_a_part_of_a_vector_that_is_left_out_is_zero() -> None:
     same(short, function({"x": X, "W": 0 * W}, x=X, W=W))
 
 
-@pytest.mark.parametrize("case", HESSIANS, ids=program_id)
+@together(HESSIANS)
 def test_hessians_are_differences_of_gradients(case: dict[str, Any]) -> None:
     arrays = arrays_of(case)
     slope = ad.value_and_grad(case["program"])
@@ -306,9 +307,7 @@ def test_elementwise_parts_have_the_size_of_one_example() -> None:
 # -- what goes wrong -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("call", "code", "words"),
-    [
+@together([
         (lambda: ad.jacobian(NET, wrt="z")(x=X, W=W), "E201", "no tensor `z`"),
         (lambda: ad.jacobian(NET, wrt="x", of="q")(x=X, W=W), "E201", "no `q`"),
         (lambda: ad.jacobian(NET, wrt="x")(x=X), "E201", "`W`"),
@@ -329,8 +328,7 @@ def test_elementwise_parts_have_the_size_of_one_example() -> None:
         (lambda: ad.vjp(NET)(X, x=X, W=W), "E308", "the objective"),
         (lambda: ad.value_and_grad(LOSS)(X, W=W), "E205", "positional"),
         (lambda: ad.jacobian("def f(x):\n    return f(x)\nf(x)")(x=X), "E507", ""),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_mistakes(call: Any, code: str, words: str) -> None:
     with pytest.raises(ad.AutodiffError) as caught:
         call()

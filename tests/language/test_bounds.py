@@ -262,7 +262,7 @@ LISTS = {
 }
 
 
-@pytest.mark.parametrize("name", LISTS)
+@together(LISTS)
 def test_lists_that_are_no_arrays_are_left_to_others(name: str) -> None:
     text = LISTS[name]
     found = read_array(text, 0, len(text))

@@ -17,6 +17,8 @@ from autodiff_cli.language.values.iterators import Lazy
 from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
 
+from ..together import together
+
 STUBBORN = """\
 import torch, contextlib, functools
 def stubborn(*values):
@@ -73,7 +75,7 @@ PLACES = {
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
-@pytest.mark.parametrize("place", PLACES)
+@together(PLACES)
 def test_the_limit_on_steps_ends_the_program(place: str) -> None:
     text = f"{STUBBORN}{PLACES[place]}\nprint('RAN')\n"
     report = run(Source(text, "program.py"), Options(backward=False, max_steps=300))

@@ -18,6 +18,8 @@ from autodiff_cli.render.plain import plain
 from autodiff_cli.session import run
 from autodiff_cli.source import Source
 
+from ..together import together
+
 TWICE = "x, y = (1,), (1,)\nfor i in range(60):\n    x, y = (x, x), (y, y)\n"
 LISTS = "x, y = [1], [1]\nfor i in range(60):\n    x, y = [x, x], [y, y]\n"
 BIG = "import torch\nn = 10 ** 5000\n"
@@ -69,8 +71,7 @@ def test_lists_part_at_their_first_difference_as_in_python() -> None:
     assert code_of(text) == ""
 
 
-@pytest.mark.parametrize(
-    ("line", "code"),
+@together(
     [
         ("n // 0", "E504"),
         ("0.0 ** -n", "E504"),
@@ -89,7 +90,7 @@ def test_lists_part_at_their_first_difference_as_in_python() -> None:
         ("1.5 & 3", "E208"),
         ("torch.zeros(0, 2 ** 62)", "E505"),
         ("from torch.nn.modules.utils import _ntuple; _ntuple(10 ** 9)(1)", "E505"),
-    ],
+    ]
 )
 def test_numbers_beyond_measure_are_refused_at_their_place(line: str, code: str) -> None:
     report = report_of(BIG + line + "\n")
@@ -137,8 +138,7 @@ def test_pythons_bound_on_digits_is_caught_as_in_python(call: str) -> None:
     assert code_of(f"{BIG}{call}\n") == "E504"
 
 
-@pytest.mark.parametrize(
-    ("call", "kind"),
+@together(
     [
         ("1 << 2 ** 70", "OverflowError"),
         ("1 << -1", "ValueError"),
@@ -152,7 +152,7 @@ def test_pythons_bound_on_digits_is_caught_as_in_python(call: str) -> None:
         ("c(1) == 5", "TypeError"),
         ("p.__new__(p(1), 2)", "TypeError"),
         ("d.update((d.setdefault(-k, 1), 2) for k in d)", "RuntimeError"),
-    ],
+    ]
 )
 def test_what_python_raises_is_caught_by_its_name(call: str, kind: str) -> None:
     """The names are those of CPython 3.11; what is no exception there is none here."""

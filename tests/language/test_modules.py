@@ -102,8 +102,7 @@ def test_nodes_of_the_library_have_the_place_of_the_call() -> None:
     assert report.tensors["y"].node.span.text == "m(torch.ones(4, 1, 2))"
 
 
-@pytest.mark.parametrize(
-    ("code", "text"),
+@together(
     [
         ("E205", "nn.Linear('a', 2)"),
         ("E205", "nn.Linear(2)"),
@@ -139,7 +138,7 @@ def test_nodes_of_the_library_have_the_place_of_the_call() -> None:
         ("E207", "nn.Linear(2, 2).get_submodule('weight')"),
         ("E205", "nn.Hardtanh(1.0, -1.0)"),
         ("E408", "bool(nn.Linear(2, 2)(torch.ones(2)))"),
-    ],
+    ]
 )
 def test_errors_point_at_the_program(code: str, text: str) -> None:
     report = outcome(f"import torch\nimport torch.nn as nn\nx = 1\n{text}\n")

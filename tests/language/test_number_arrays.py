@@ -21,6 +21,8 @@ from autodiff_cli.language.syntax.literals.numbers import find_ragged
 from autodiff_cli.language.syntax.parser import parse
 from autodiff_cli.source import Source
 
+from ..together import together
+
 
 def read(text: str) -> np.ndarray | None:
     found = read_array(text, 0, len(text))
@@ -171,7 +173,7 @@ WRONG = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", IRREGULAR)
+@together(IRREGULAR)
 def test_irregular_lists_are_left_alone(text: str) -> None:
     assert read(text) is None
 
@@ -182,7 +184,7 @@ def test_how_deep_arrays_are() -> None:
         assert (array is None) is (levels > 32)
 
 
-@pytest.mark.parametrize("text", WRONG)
+@together(WRONG)
 def test_wrong_lists_are_left_alone(text: str) -> None:
     found = read_array(text, 0, len(text))
     assert found is None or found[1] < len(text)

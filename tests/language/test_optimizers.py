@@ -11,6 +11,8 @@ from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
 from tests.recorded import cases, check
 
+from ..together import together
+
 CASES = [c for c in cases("modules") if c["id"].startswith("optimizers")]
 
 
@@ -24,8 +26,7 @@ def outcome(program: str) -> Any:
     return run(Source(program, "program.py"), Options(backward=False))
 
 
-@pytest.mark.parametrize(
-    ("code", "text"),
+@together(
     [
         ("E205", "torch.optim.SGD()"),
         ("E205", "torch.optim.SGD([w], 0.1, 0.9, 0, 0, False, 3)"),
@@ -48,7 +49,7 @@ def outcome(program: str) -> Any:
         ("E205", "torch.optim.lr_scheduler.OneCycleLR(torch.optim.SGD([w]), 0.1)"),
         ("E205", "torch.nn.utils.clip_grad_norm_()"),
         ("E210", "torch.optim.SGD([w]).load_state_dict({'param_groups': [], 'state': {}})"),
-    ],
+    ]
 )
 def test_errors_are_explained(code: str, text: str) -> None:
     report = outcome(f"import torch\nw = torch.ones(2, requires_grad=True)\n{text}\n")

@@ -311,8 +311,7 @@ def test_has_import(text: str, found: bool) -> None:
     assert s.has_import(tree(text)) is found
 
 
-@pytest.mark.parametrize(
-    ("text", "incomplete"),
+@together(
     [
         ("x = 1", False),
         ("x = [1,", True),
@@ -343,7 +342,7 @@ def test_has_import(text: str, found: bool) -> None:
         ("x = 1 +", False),
         ("", False),
         ("# comment", False),
-    ],
+    ]
 )
 def test_is_incomplete(text: str, incomplete: bool) -> None:
     assert is_incomplete(text) is incomplete

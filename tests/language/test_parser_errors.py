@@ -235,8 +235,7 @@ def test_decode() -> None:
     assert decode("é".encode(), "a").text == "é"
 
 
-@pytest.mark.parametrize(
-    ("data", "words"),
+@together(
     [
         ("x = 1\n".encode("utf-16"), "UTF-16"),
         ("x = 1\n".encode("utf-16-le"), "UTF-16"),
@@ -261,7 +260,7 @@ def test_decode() -> None:
         (b"\x01" * 300 + b"a" * 2048 + b"\xff" + b"a" * 3000, "offset 2348 (line 1) is not"),
         (b"a" * 10 + b"\xff" + b"a" * 2047 + b"\x01" * 900, "offset 10 (line 1) is not UTF-8"),
         (b"ab\r\ncd\rx = \xff 1\n", "byte 0xff at offset 11 (line 3) is not UTF-8"),
-    ],
+    ]
 )
 def test_what_is_no_text(data: bytes, words: str) -> None:
     with pytest.raises(AutodiffError) as caught:

@@ -16,6 +16,7 @@ from autodiff_cli.language.syntax.parser import parse
 from autodiff_cli.source import Source
 from tests.pace import spent, takes_at_most
 
+from ..together import together
 from .unparse import same, unparse
 
 
@@ -26,8 +27,7 @@ def code_of(text: str) -> str:
     return caught.value.code
 
 
-@pytest.mark.parametrize(
-    "text",
+@together(
     [
         "x = " + "[" * 201 + "1" + "]" * 201,
         "x = " + "(" * 100_000,
@@ -41,8 +41,7 @@ def code_of(text: str) -> str:
         "x = " + "a ** " * 300 + "1",
         "if a: b\n" + "elif a: b\n" * 300,
         "".join("  " * i + "if x:\n" for i in range(250)) + "  " * 250 + "y\n",
-    ],
-    ids=range(12),
+    ]
 )
 def test_too_deep(text: str) -> None:
     assert code_of(text) == "E108"
@@ -77,7 +76,7 @@ NESTED: dict[str, Callable[[int], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", NESTED)
+@together(NESTED)
 def test_two_hundred_levels_are_fine(name: str) -> None:
     assert parse(Source(NESTED[name](200))).body
     assert code_of(NESTED[name](201)) == "E108"

@@ -16,6 +16,8 @@ from autodiff_cli.language.syntax.parser import parse
 from autodiff_cli.language.syntax.tokens import KIND
 from autodiff_cli.source import Source
 
+from ..together import together
+
 
 def value_of(text: str) -> s.Node:
     return parse(Source(text)).body[0].value
@@ -32,8 +34,7 @@ def values_of(text: str) -> list:
 PADDING = ", " + ", ".join(["7"] * 200)
 
 
-@pytest.mark.parametrize(
-    "text",
+@together(
     [
         "[1, 2, 3]",
         "[[1, 2], [3, 4]]",
@@ -47,7 +48,7 @@ PADDING = ", " + ", ".join(["7"] * 200)
         "[1, # comment\n 2]",
         "[[], [1]]",
         "[0x10, 0b1]",
-    ],
+    ]
 )
 def test_numeric_lists_in_every_form(text: str) -> None:
     expected = eval(text)
@@ -57,11 +58,8 @@ def test_numeric_lists_in_every_form(text: str) -> None:
     assert repr(values_of(longer)) == repr(eval(longer))
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["[1-2, 3]", "[x, 1]", "[True, 1]", "[None]", "['a']", "[--1]", "[2**3]", "[~1]",
-     "[1, *a]", "[+[1]]", "[1, nan]"],
-)  # fmt: skip
+@together(["[1-2, 3]", "[x, 1]", "[True, 1]", "[None]", "['a']", "[--1]", "[2**3]", "[~1]",
+     "[1, *a]", "[+[1]]", "[1, nan]"])  # fmt: skip
 def test_other_lists_stay_lists(text: str) -> None:
     assert isinstance(value_of(text), s.List)
     longer = f"[{text}{PADDING}]"
@@ -124,8 +122,7 @@ def test_any_nested_list_of_numbers(values: list) -> None:
     assert repr(values_of(repr(values))) == repr(values).replace("-0,", "0,")
 
 
-@pytest.mark.parametrize(
-    ("text", "row", "shape", "words"),
+@together(
     [
         ("[[1, 2], [3]]", "[3]", (2,), "1 element, the first row has 2"),
         ("[[1, 2], [3, 4],\n [5, 6, 7]]", "[5, 6, 7]", (2,), "3 elements"),
@@ -136,7 +133,7 @@ def test_any_nested_list_of_numbers(values: list) -> None:
         ("[[1], []]", "[]", (1,), "0 elements"),
         ("[[1, 2], # [9]\n [3]]", "[3]", (2,), "1 element"),
         ("[[1, 2], [-3]]", "[-3]", (2,), "1 element"),
-    ],
+    ]
 )
 def test_ragged_rows_are_placed(text: str, row: str, shape: tuple[int, ...], words: str) -> None:
     node = value_of(text)

@@ -64,9 +64,7 @@ def test_seed_is_not_repeatable() -> None:
     STATE.reset()
 
 
-@pytest.mark.parametrize(
-    ("code", "expression"),
-    [
+@together([
         ("E205", "torch.rand()"),
         ("E205", "torch.rand(2.5)"),
         ("E205", "torch.rand(2, size=(2,))"),
@@ -113,8 +111,7 @@ def test_seed_is_not_repeatable() -> None:
         ("E205", "torch.set_rng_state(torch.zeros(5056, dtype=torch.uint8))"),
         ("E207", "torch.Generator().words"),
         ("E203", "torch.Generator(device='cuda')"),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_wrong_arguments_are_explained(code: str, expression: str) -> None:
     imports = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
     with pytest.raises(AutodiffError) as caught:

@@ -76,8 +76,7 @@ def test_channels_are_dropped(rank: int, p: float) -> None:
     STATE.reset()
 
 
-@pytest.mark.parametrize(
-    ("code", "expression"),
+@together(
     [
         ("E308", "F.embedding_bag(torch.zeros(2, 0, dtype=torch.int64), torch.ones(3, 2))"),
         ("E308", "torch.ormqr(torch.ones(3, 2), torch.tensor(1.0), torch.ones(3, 3))"),
@@ -94,7 +93,7 @@ def test_channels_are_dropped(rank: int, p: float) -> None:
         ("E308", f"{HEADS})(torch.ones(2, 4), torch.ones(3, 4), torch.ones(3, 3))"),
         ("E203", "F.max_pool2d(torch.ones(1, 1, 3), (1, 2), (1, 2), (0, 3), (1, 5))"),
         ("E205", "torch.poisson(torch.tensor([2.0**53 + 2], dtype=torch.float64))"),
-    ],
+    ]
 )
 def test_refused(code: str, expression: str) -> None:
     with pytest.raises(AutodiffError) as caught:

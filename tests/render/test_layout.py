@@ -105,7 +105,7 @@ def test_nothing_overlaps(
             assert not any(through(box, p, q) for box in others)
 
 
-@pytest.mark.parametrize("make, count", GRAPHS + LARGE)
+@together(GRAPHS + LARGE)
 def test_edges_join_their_boxes(make: Callable[[int], Graph], count: int) -> None:
     (_, edges), found = laid_out(make, count, False, "BT")
     for (source, target), route in zip(edges, found.routes, strict=True):

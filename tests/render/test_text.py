@@ -58,6 +58,8 @@ from autodiff_cli.render.values import (
 )
 from tests.said import compare
 
+from ..together import together
+
 
 def test_widths() -> None:
     assert text_width("abc") == 3
@@ -273,8 +275,7 @@ def test_lines_of_checks(request: pytest.FixtureRequest) -> None:
     compare(request, ["\n".join(said[at::40]).upper() for at in range(40)], 12)
 
 
-@pytest.mark.parametrize(
-    "array, lines",
+@together(
     [
         (np.eye(2), ["x [[1, 0],", "   [0, 1]]"]),
         (np.full((2, 8), 1 / 3), ["x norm 1.333 min 0.3333 max 0.3333"]),  # too wide
@@ -285,7 +286,7 @@ def test_lines_of_checks(request: pytest.FixtureRequest) -> None:
         (np.ones(17), ["x norm 4.123 min 1 max 1"]),
         (np.ones((2, 2, 1)), ["x norm 2 min 1 max 1"]),
         (np.ones((6, 9)), ["x norm 7.348 min 1 max 1"]),  # more than can be read at once
-    ],
+    ]
 )
 def test_arrays_in_pictures(array: np.ndarray, lines: list[str]) -> None:
     assert array_lines("x ", np.asarray(array), 4) == lines

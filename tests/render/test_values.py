@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from autodiff_cli.render.values import Look, brief, cell_lines, fit_lines, sparkline
 
+from ..together import together
 
-@pytest.mark.parametrize(
-    ("array", "text"),
+
+@together(
     [
         (np.array(100.0), "100"),
         (np.array([1.0, -20.0, 3.5]), "[1, -20, 3.5]"),
@@ -22,7 +22,7 @@ from autodiff_cli.render.values import Look, brief, cell_lines, fit_lines, spark
         (np.full(10, np.nan), "nothing finite"),
         (np.ones(12, bool), "12 of 12 True"),
         (np.zeros((2, 0)), "[[], []]"),
-    ],
+    ]
 )
 def test_one_line(array: np.ndarray, text: str) -> None:
     assert brief(array) == text

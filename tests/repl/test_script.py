@@ -43,7 +43,7 @@ SCRIPTS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "output", "code"), SCRIPTS, ids=[s[0][:20] for s in SCRIPTS])
+@together(SCRIPTS)
 def test_scripts(text: str, output: str, code: int) -> None:
     stdin: Any = io.StringIO(text)
     stdin.buffer = io.BytesIO(text.encode())

@@ -148,8 +148,7 @@ def test_fuzzy(typing: Any) -> None:
     assert "weights" in texts(typing, "wghts")
 
 
-@pytest.mark.parametrize(
-    ("before", "call"),
+@together(
     [
         ("f(", ("f", 0)),
         ("f(1, 2", ("f", 1)),
@@ -161,7 +160,7 @@ def test_fuzzy(typing: Any) -> None:
         ("x = (1, ", None),
         ("if (", None),
         ("", None),
-    ],
+    ]
 )
 def test_open_call(before: str, call: tuple[str, int] | None) -> None:
     assert open_call(before) == call
