@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matplotlib.mathtext import MathTextParser
 
 from autodiff_cli.explain import derive as module
 from autodiff_cli.explain.derive import Derived, derive_source
@@ -74,14 +74,20 @@ OPERATORS = re.compile(r"\*\*|[-+*/@<>]|\.T\b|\w+\(|\w\[|\]\[")
 
 # What mathtext has not.
 LACKING = (r"\texttt", r"\begin{cases}", r"\begin{bmatrix}")
-MATHTEXT = MathTextParser("agg")
+
+
+@cache
+def mathtext() -> Any:
+    from matplotlib.mathtext import MathTextParser
+
+    return MathTextParser("agg")
 
 
 def typeset(latex: str) -> None:
     """Compile a formula by mathtext where it has the commands; it has one sign for both sides of a
     norm."""
     if not any(command in latex for command in LACKING):
-        MATHTEXT.parse(f"${re.sub(r'[lr]Vert', 'Vert', latex)}$")
+        mathtext().parse(f"${re.sub(r'[lr]Vert', 'Vert', latex)}$")
 
 
 def data(text: str) -> str:

@@ -16,12 +16,10 @@ from typing import Any
 
 import pytest
 
+from ..later import Later
 from .test_page import DEMO, LOOP, Shell, ad, said
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-from selenium.webdriver.chrome.service import Service  # noqa: E402  # behind the skip
-from selenium.webdriver.common.by import By  # noqa: E402  # as above
-from selenium.webdriver.common.keys import Keys  # noqa: E402  # as above
+webdriver, by = Later("selenium.webdriver"), Later("selenium.webdriver.common.by")
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
@@ -53,7 +51,7 @@ def driver() -> Iterator[Any]:
     for word in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage"):
         options.add_argument(f"--{word}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    browser = webdriver.Chrome(options=options, service=Service(DRIVER))
+    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
     yield browser
     browser.quit()
 
@@ -98,7 +96,7 @@ def opened(driver: Any, address: str) -> Any:
     """The page, loaded anew, whatever it showed before."""
     driver.get("about:blank")
     driver.get(address)
-    return driver.find_element(By.TAG_NAME, "body")
+    return driver.find_element(by.By.TAG_NAME, "body")
 
 
 def state(driver: Any) -> tuple[Any, ...]:
@@ -117,20 +115,20 @@ def test_every_step_is_reached_by_keys(browser: Any, page: str) -> None:
     assert state(browser)[:2] == (["start"], "")
     sources = {"1": "A + B", "2": "(A + B) * A", "3": "sum((A + B) * A)"}
     for name in IDS[1:]:
-        body.send_keys(Keys.ARROW_RIGHT)
+        body.send_keys(webdriver.Keys.ARROW_RIGHT)
         number = "3" if name == "seed" else name[1:]
         seen, address, nodes, marks = state(browser)
         assert (seen, address) == ([name], f"#{name}")
         if name != "total":
             assert nodes == [f"n{int(number) + 2}"] and marks == [sources[number]]
-    body.send_keys(Keys.ARROW_RIGHT)  # there is no further step
+    body.send_keys(webdriver.Keys.ARROW_RIGHT)  # there is no further step
     assert state(browser)[0] == ["total"]
     for name in IDS[-2:-5:-1]:
-        body.send_keys(Keys.ARROW_LEFT)
+        body.send_keys(webdriver.Keys.ARROW_LEFT)
         assert state(browser)[:2] == ([name], f"#{name}")
-    body.send_keys(Keys.END)
+    body.send_keys(webdriver.Keys.END)
     assert state(browser)[0] == ["total"]
-    body.send_keys(Keys.HOME)
+    body.send_keys(webdriver.Keys.HOME)
     assert state(browser)[0] == ["start"]
 
 
@@ -153,30 +151,30 @@ def test_paths_to_a_shared_leaf_arrive_one_by_one(browser: Any, page: str) -> No
 def test_buttons_the_slider_and_clicks_on_the_graph(browser: Any, page: str) -> None:
     body = opened(browser, f"{page}#b2")
     assert state(browser)[0] == ["b2"]
-    bar = browser.find_element(By.CSS_SELECTOR, ".file.on .bar")
+    bar = browser.find_element(by.By.CSS_SELECTOR, ".file.on .bar")
     for word, there in (("next", "b1"), ("back", "b2"), ("first", "start"), ("last", "total")):
-        bar.find_element(By.CSS_SELECTOR, f"[data-go={word}]").click()
+        bar.find_element(by.By.CSS_SELECTOR, f"[data-go={word}]").click()
         assert state(browser)[0] == [there]
-    bar.find_element(By.TAG_NAME, "input").send_keys(Keys.ARROW_LEFT)
+    bar.find_element(by.By.TAG_NAME, "input").send_keys(webdriver.Keys.ARROW_LEFT)
     assert state(browser)[0] == ["b1"]
-    browser.find_element(By.CSS_SELECTOR, ".file.on .graph [data-node=n4]").click()
+    browser.find_element(by.By.CSS_SELECTOR, ".file.on .graph [data-node=n4]").click()
     assert state(browser)[0] == ["b2"]
-    assert bar.find_element(By.TAG_NAME, "output").text == "7 of 9: Backward 2 of 3"
-    body.send_keys(Keys.SPACE)
-    play = bar.find_element(By.CSS_SELECTOR, "[data-go=play]")
+    assert bar.find_element(by.By.TAG_NAME, "output").text == "7 of 9: Backward 2 of 3"
+    body.send_keys(webdriver.Keys.SPACE)
+    play = bar.find_element(by.By.CSS_SELECTOR, "[data-go=play]")
     assert play.get_attribute("aria-label") == "pause"
-    body.send_keys(Keys.SPACE)
+    body.send_keys(webdriver.Keys.SPACE)
     assert play.get_attribute("aria-label") == "play"
 
 
 def test_programs_are_shown_one_at_a_time(browser: Any, page: str) -> None:
     body = opened(browser, page)
-    browser.find_element(By.CSS_SELECTOR, "nav a[href='#2']").click()
+    browser.find_element(by.By.CSS_SELECTOR, "nav a[href='#2']").click()
     assert state(browser)[0] == ["2-start"]
-    body.send_keys(Keys.END)
+    body.send_keys(webdriver.Keys.END)
     assert state(browser)[:2] == (["2-total"], "#2-total")
-    browser.find_element(By.CSS_SELECTOR, "nav a[href='#3']").click()
-    body.send_keys(Keys.ARROW_RIGHT)  # nothing to step through
+    browser.find_element(by.By.CSS_SELECTOR, "nav a[href='#3']").click()
+    body.send_keys(webdriver.Keys.ARROW_RIGHT)  # nothing to step through
     assert state(browser)[0] == []
     shown = "return [...document.querySelectorAll('.file')].map(e => e.checkVisibility())"
     assert browser.execute_script(shown) == [False, False, True]
@@ -194,10 +192,10 @@ def test_without_scripts_and_on_paper_everything_is_there(browser: Any, page: st
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
         opened(browser, page)
-        steps = browser.find_elements(By.CSS_SELECTOR, ".step")
+        steps = browser.find_elements(by.By.CSS_SELECTOR, ".step")
         assert [step.get_attribute("id") for step in steps] == everything
         assert all(step.is_displayed() for step in steps)
-        assert not browser.find_element(By.CSS_SELECTOR, ".bar").is_displayed()
+        assert not browser.find_element(by.By.CSS_SELECTOR, ".bar").is_displayed()
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
@@ -214,7 +212,7 @@ def test_the_policy_holds(driver: Any, page: str) -> None:
         const image = new Image(); image.src = 'data:,'; document.body.append(image);
     """)
     assert driver.execute_script("return window.caught") is None
-    assert driver.find_element(By.TAG_NAME, "body").is_displayed()
+    assert driver.find_element(by.By.TAG_NAME, "body").is_displayed()
     complaints = [entry["message"] for entry in driver.get_log("browser")]
     assert len(complaints) == 3 and all("Content Security Policy" in m for m in complaints)
 
@@ -279,8 +277,8 @@ def test_in_a_notebook(browser: Any, tmp_path: Path) -> None:
     (tmp_path / "cells.html").write_text(f"<!doctype html><title>n</title>{frame}{frame}")
     opened(browser, (tmp_path / "cells.html").as_uri())
     browser.switch_to.frame(1)
-    browser.find_element(By.TAG_NAME, "h1").click()
-    browser.find_element(By.TAG_NAME, "body").send_keys(Keys.ARROW_RIGHT)
+    browser.find_element(by.By.TAG_NAME, "h1").click()
+    browser.find_element(by.By.TAG_NAME, "body").send_keys(webdriver.Keys.ARROW_RIGHT)
     assert browser.execute_script(SEEN) == ["f1"]
     browser.switch_to.default_content()
     browser.switch_to.frame(0)
@@ -322,11 +320,11 @@ def test_numbers_and_formulas_have_room(browser: Any, tmp_path: Path) -> None:
 
 def test_keys_are_told_where_there_are_steps(browser: Any, page: str, tmp_path: Path) -> None:
     opened(browser, page)
-    assert "next step" in browser.find_element(By.TAG_NAME, "footer").text
+    assert "next step" in browser.find_element(by.By.TAG_NAME, "footer").text
     look(browser, media="print")
-    assert "Keys" not in browser.find_element(By.TAG_NAME, "footer").text
+    assert "Keys" not in browser.find_element(by.By.TAG_NAME, "footer").text
     look(browser)
     out = tmp_path / "bad.html"
     assert said("report", "-e", "x = [", "-o", str(out))[0] == 3
     opened(browser, out.as_uri())
-    assert "Keys" not in browser.find_element(By.TAG_NAME, "footer").text
+    assert "Keys" not in browser.find_element(by.By.TAG_NAME, "footer").text
