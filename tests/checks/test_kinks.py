@@ -82,7 +82,8 @@ SOME = [
     (case, place)
     for at, case in enumerate(case for case in ALL if not case.number)
     for number, place in enumerate(PLACES)
-    if number == at % len(PLACES) or (case.op.kink is not None and number == (at + 2) % len(PLACES))
+    if (number == at % len(PLACES) and (case.op.kink is not None or at % 2))
+    or (case.op.kink is not None and number == (at + 2) % len(PLACES))
 ]
 
 

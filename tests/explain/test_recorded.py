@@ -212,14 +212,14 @@ def formulas_in_latex() -> list[str]:
 
 
 def test_mathtext_compiles_what_is_recorded() -> None:
-    """Long ones first, as long as two marks stand behind each other as they did not before."""
+    """Long ones first, as long as two pairs of marks stand together as they did not before."""
     found = sorted(set(formulas_in_latex()), key=len, reverse=True)
     assert len(found) > 200
     met: set[tuple[str, str]] = set()
     for latex in found:
         marks = re.findall(r"\\[A-Za-z]+|\\?[^\w\s]", latex)
         pairs = {*pairwise(["", *marks])}
-        if not pairs <= met:
+        if len(pairs - met) > 1:
             typeset(latex)
         met |= pairs
 
