@@ -55,11 +55,11 @@ def rounded(text: str) -> str:
 
 def lines_of(text: str, most: int = LINES) -> list[str]:
     """The lines of a text as they are recorded."""
-    for varying in VARYING:
-        text = varying.sub("#", text)
-    for words, varying in BEHIND.items():
+    for words, varying in BEHIND.items():  # ahead of times: a drawn name may end as one does
         if words in text:
             text = varying.sub(f"{words}#", text)
+    for varying in VARYING:
+        text = varying.sub("#", text)
     found = rounded(text).split("\n")
     if len(found) > most:
         found[most:] = [f"… {len(found)} lines {_sum(chr(10).join(found[most:]))}"]
