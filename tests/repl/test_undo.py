@@ -142,7 +142,7 @@ def test_what_only_binds_names(session: Any, change: str, only: bool) -> None:
     assert session.state() == before
 
 
-@together(CHANGES)
+@together(CHANGES, group=len(CHANGES))
 def test_undo_and_redo_one(change: str) -> None:
     """Of one session, which is as it was before the next."""
     session = kept()
