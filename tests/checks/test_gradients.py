@@ -19,7 +19,6 @@ from autodiff_cli.checks.slopes import WRONG, Line
 from autodiff_cli.graph.op import constant, value_of
 from autodiff_cli.graph.registry import F, op
 from autodiff_cli.source import Source
-from ..together import together
 
 
 def check(text: str, **settings: Any) -> FileResult:
@@ -140,7 +139,9 @@ def test_a_fault_in_a_large_leaf_is_bisected_to_its_elements() -> None:
     assert "at least 2 of 1000" in found.message
 
 
-@together([
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
         ("x = [-1, 0, 2]\nloss = sum(relu(x))", "kink"),
         ("x = [0, 1]\nloss = sum(abs(x))", "kink"),
         ("x = [0, 1]\nloss = sum(clamp(x, 0, 1))", "kink"),
@@ -179,7 +180,8 @@ def test_a_fault_in_a_large_leaf_is_bisected_to_its_elements() -> None:
         ("x = [[1, 2], [3, 4]]\n"
          "loss = sum(F.embedding(tensor([0, 1]), x, padding_idx=0) ** 2)", "cut"),
         ("x = [1, -2]\nloss = sum(x * x) + sum(relu(x[:0]))", "passed"),
-    ])  # fmt: skip
+    ],
+)  # fmt: skip
 def test_no_fault_where_there_is_none(text: str, status: str) -> None:
     found = check(text)
     assert found.items[-1].status == status, found.items[-1].diagnostic
@@ -361,7 +363,7 @@ def test_kernels_of_analytic_ops_continue_analytically() -> None:
         np.testing.assert_allclose(at(x + 1e-30j).imag / 1e-30, measured, rtol=1e-6, atol=1e-8)
 
 
-@together([0.5, 1, 1.5, 2, 3, 3.5, 4, 5, 6, -1, -2])
+@pytest.mark.parametrize("exponent", [0.5, 1, 1.5, 2, 3, 3.5, 4, 5, 6, -1, -2])
 def test_powers_that_are_taken_for_analytic(exponent: float) -> None:
     """A complex step through them gives their slope, at negative numbers and at zero too."""
     x = constant(np.array([-1.5, 0.0, 0.5]))

@@ -8,7 +8,6 @@ from autodiff_cli.checks import runner
 from autodiff_cli.checks.model import ERROR, LETTERS, Settings
 from autodiff_cli.checks.runner import FileCheck, check_source
 from autodiff_cli.source import Source
-from ..together import together
 
 XY = "x = [1, 2]\ny = [3, 4]\nloss = sum(x * y)\n"
 TORCH = "import torch\nx = torch.tensor([1.0, 2.0], requires_grad=True)\n"
@@ -164,7 +163,7 @@ ASKED = {
 SETTINGS = {"one of many": Settings(seed=3)}
 
 
-@together(ASKED)
+@pytest.mark.parametrize("name", ASKED)
 def test_as_recorded(name: str) -> None:
     text, letters = ASKED[name]
     suffix = "py" if "import torch" in text else "expr"

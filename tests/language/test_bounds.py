@@ -91,7 +91,7 @@ REFUSED = {
 }
 
 
-@together(REFUSED)
+@pytest.mark.parametrize("text", REFUSED)
 def test_what_is_too_much_is_refused_by_its_code(text: str) -> None:
     start = """import torch, math, json
 import numpy as np
