@@ -118,13 +118,18 @@ def index_put(input: Tensor, indices: Tensors, values: Tensor, accumulate: bool 
         dim = len(parts)
         if index.dtype == UINT8:
             index = F.ne(index, 0)
+        if dim >= input.ndim and not (index.dtype == BOOL and index.ndim):
+            raise fault("E305 too-many-indices-tensor", input)
         if index.dtype == BOOL:
-            parts.extend(places_of(index, input, dim))
+            if filled and indices[0].dtype == BOOL and not index.ndim:
+                index = F.expand(index, input.shape)
+            if index.ndim:  # without dims it chooses nothing beside others
+                parts.extend(places_of(index, input, dim))
         else:
-            if dim >= input.ndim:
-                raise fault("E305 too-many-indices-tensor", input)
             check_indices("index_put", index, dim, input.shape[dim], negative=True)
             parts.append(index)
+    if indices and not parts:
+        raise fault("E302 index_put-mask-without-dims", values)
     return F.index_written.apply([input, tuple(parts), values, accumulate])
 
 
