@@ -263,7 +263,7 @@ def _transposed(node: Node, args: tuple[Any, ...], memo: dict[Node, Change]) -> 
     ]
     op = node.op
     seeds = [
-        (fitted(op.kind, g, x, op), memo[x])  # what its input adds when that moves
+        (fitted(g, x, node), memo[x])  # what its input adds when that moves
         for x, g in slopes(op, node.args, ruled(node, tuple(duals) if several else duals[0], args))
         if memo.get(x) is not None and g is not None and g.requires_grad
     ]

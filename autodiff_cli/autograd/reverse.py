@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import AutodiffError, fault, labelled
 from ..graph.dtypes import is_float
 from ..graph.node import FREED, Node, tick
-from ..graph.op import LEAF, OUTPUT, POINTWISE, Op, results_of, value_of
+from ..graph.op import LEAF, OUTPUT, POINTWISE, results_of, value_of
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode
 from ..graph.symbolic_numbers import RecordingAborted
@@ -313,13 +313,13 @@ class Pass:
             else:
                 node.mark().freed = True
         if args is not node.inputs:
-            self._distribute(op, args, found)
+            self._distribute(node, args, found)
             return
         needed = self.needed
         for x, gx in zip(args, found, strict=True):
             if gx is not None and x.requires_grad and (needed is None or x in needed):
                 if gx.shape != x.shape or gx.dtype is not x.dtype:
-                    gx = fitted(op.kind, gx, x, op)
+                    gx = fitted(gx, x, node)
                 self.give(x, gx)
 
     def apart(self, node: Node, g: Any) -> dict[Node, Node]:
@@ -338,10 +338,10 @@ class Pass:
         found, self.cotangents = self.cotangents, before
         return found
 
-    def _distribute(self, op: Op, args: tuple[Any, ...], found: tuple[Any, ...]) -> None:
-        for x, g in slopes(op, args, found):
+    def _distribute(self, node: Node, args: tuple[Any, ...], found: tuple[Any, ...]) -> None:
+        for x, g in slopes(node.op, args, found):
             if g is not None and self._wants(x):
-                self.give(x, fitted(op.kind, g, x, op))
+                self.give(x, fitted(g, x, node))
 
     def _wants(self, node: Node) -> bool:
         return node.requires_grad and (self.needed is None or node in self.needed)

@@ -7,7 +7,6 @@ from typing import Any
 
 from ..errors import AutodiffError, fault
 from ..graph.dtypes import is_float
-from ..graph.kinds import Kind
 from ..graph.node import Node, tick
 from ..graph.op import (
     LATE,
@@ -21,6 +20,7 @@ from ..graph.op import (
     results_of,
 )
 from ..graph.registry import F
+from ..graph.shapes import fits
 from ..graph.state import STATE, grad_mode
 from ..graph.strides import contiguous_strides
 from ..graph.walk import bodies, walk
@@ -47,12 +47,17 @@ class RuleError(AssertionError):
     """A backward rule is wrong: that is a defect of the table."""
 
 
-def fitted(kind: Kind, g: Node, x: Node, op: Any) -> Node:
-    """A cotangent in the shape and dtype of the operand: broadcasting is undone for pointwise ops
-    only, any other mismatch is a defect of a rule."""
+def fitted(g: Node, x: Node, node: Node) -> Node:
+    """A cotangent in the shape and dtype of an operand of `node`: broadcasting is undone for ops
+    that broadcast (E308 when it was none: a source that is larger than its index), any other
+    mismatch is a defect of a rule."""
     if g.shape != x.shape:
-        if kind is not POINTWISE and "broadcasts" not in op.properties:
+        op = node.op
+        if op.kind is not POINTWISE and "broadcasts" not in op.properties:
             raise RuleError(f"vjp of {op.key}: cotangent {g.shape} for operand {x.shape}")
+        if not fits(x.shape, g.shape):
+            at = sum(is_float(other.dtype) for other in node.inputs[: node.inputs.index(x)])
+            raise fault("E308 gradient-does-not-fit", node, g, x, at, span=node.span)
         g = F.summed_to(g, x.shape)
     return g if g.dtype == x.dtype else cast(g, x.dtype)
 

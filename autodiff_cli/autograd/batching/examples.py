@@ -250,7 +250,7 @@ def _mapped_rule(g: Any, out: Any, inputs: tuple[Node, ...], example: _Example) 
         else:
             given = tuple(None if part is None else trace.placeholder(part) for part in g)
         flat = [
-            None if part is None or not x.requires_grad else fitted(op.kind, part, x, op)
+            None if part is None or not x.requires_grad else fitted(part, x, node)
             for x, part in slopes(op, node.args, ruled(node, given))
         ]
         lifted = trace.lift([part for part in flat if part is not None])

@@ -106,7 +106,7 @@ def applied(function: GradFn, args: list[Any]) -> Any:
         found = list(Pass((), None, STATE.grad, True).apart(node, g).items())
     else:
         pairs = slopes(node.op, node.args, ruled(node, g))
-        found = [(x, fitted(node.op.kind, gx, x, node.op)) for x, gx in pairs if gx is not None]
+        found = [(x, fitted(gx, x, node)) for x, gx in pairs if gx is not None]
     results: list[Tensor | None] = []
     for edge in function.next_functions:
         own = next((i for i, (x, _) in enumerate(found) if edges([x]) == (edge,)), None)

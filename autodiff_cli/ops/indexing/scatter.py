@@ -54,17 +54,6 @@ def _assign(out, places, values):
     out[places] = values
 
 
-def _to_source(g: Node, src: Node) -> Node:
-    """A cotangent of the part of a source that was used, zeros for the rest."""
-    if g.ndim != src.ndim:  # one number, for an index of one
-        return F.reshape(g, src.shape)
-    for dim, (have, want) in enumerate(zip(g.shape, src.shape, strict=True)):
-        if have != want:
-            shape = (*g.shape[:dim], want, *g.shape[dim + 1 :])
-            g = F.embedded(g, shape, (F.slice, (dim, 0, have, 1)))
-    return g
-
-
 def _scatter_shape(name):
     def shape(input, dim, index, src, *rest):
         check_dtypes(name, input, src)
@@ -84,7 +73,7 @@ _SCATTERED = (
         order=0,
         because="every source of one element gets the slope, as in PyTorch, the last alone counts",
     ),
-    S(t(3), 0, ints(values=[0, 2]), t(3)),
+    S(t(3), 0, ints(values=[0, 2]), t(2)),
     S(t(), 0, ints(values=0), t()),
 )
 _SUMMED = (*_SCATTERED, S(t(3), -1, ints(values=[0, 0, 2]), t(3)))
@@ -135,8 +124,11 @@ def _at_rows(then):
     jax=_at_places("add(src)"),
     inplace=True,
     shape=_scatter_shape("scatter_add"),
-    vjp=lambda g, out, input, dim, index, src: (g, None, _to_source(F.gather(g, dim, index), src)),
-    properties=frozenset({"slicewise"}),
+    vjp=lambda g, out, input, dim, index, src: (g, None, F.gather(g, dim, index)),
+    forward=lambda moves, out, input, dim, index, src: F.scatter_add(
+        moves[0] or zeros(input), dim, index, moves[2] or zeros(src)
+    ),
+    properties=frozenset({"broadcasts", "slicewise"}),
     samples=_SUMMED,
     errors=_OUT_OF_RANGE,
 )
@@ -148,7 +140,8 @@ def scatter_add(input: Tensor, dim: Dim, index: Mask, src: Tensor):
     _written(_assign),
     jax=_at_places("set(src)"),
     public=False,
-    properties=frozenset({"convention"}),  # the slope of a source that another one overwrote
+    # the slope of a source that another one overwrote is a convention
+    properties=frozenset({"broadcasts", "convention"}),
     grad_fn="ScatterBackward0",
     shape=_scatter_shape("scatter"),
     forward=lambda moves, out, input, dim, index, src: F.scatter_tensor(
@@ -170,7 +163,7 @@ def _scatter_value_shape(input, dim, index, value):
 
 @scatter_tensor.vjp
 def _(g, out, input, dim, index, src):
-    return F.scatter_value(g, dim, index, 0.0), None, _to_source(F.gather(g, dim, index), src)
+    return F.scatter_value(g, dim, index, 0.0), None, F.gather(g, dim, index)
 
 
 @movement(
@@ -394,6 +387,7 @@ def _scatter_reduce_forward(moves, out, input, dim, index, src, reduce, include_
     inplace=True,
     shape=_scatter_reduce_shape,
     kink=_to_rival,
+    properties=frozenset({"broadcasts"}),
     samples=[
         S(t(3), 0, ints(values=[0, 0, 2]), t(3), r, include_self=i)
         for r in _SCATTER_REDUCE
@@ -415,12 +409,7 @@ def scatter_reduce(
 def _(g, out, input, dim, index, src, reduce, include_self):
     names = "scatter_reduce", "src"
     places = F.scatter_reduce, F.gather, F.scatter_add, F.scatter_value
-    used = src
-    for d, size in enumerate(index.shape if index.ndim == src.ndim else ()):
-        used = F.slice(used, d, 0, size) if used.shape[d] != size else used
-    rest = used, reduce, include_self
-    to_self, _, to_src = _reduce_back(places, names, g, out, input, dim, index, *rest)
-    return to_self, None, _to_source(to_src, src)
+    return _reduce_back(places, names, g, out, input, dim, index, src, reduce, include_self)
 
 
 # -- index_*: an index for every slice of the source -----------------------------------------------

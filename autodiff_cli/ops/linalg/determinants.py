@@ -10,14 +10,43 @@ from ...graph.registry import F
 from ...graph.samples import S, t
 from ...graph.shapes import broadcast_shapes
 from ...graph.state import STATE
-from ..kernels.matrices import REGULAR, SINGULAR, SQUARE_ONLY, require_matrices, transposed
+from ..kernels.matrices import (
+    REGULAR,
+    SINGULAR,
+    SQUARE_ONLY,
+    each,
+    lapack,
+    require_matrices,
+    transposed,
+)
 from ..kernels.rules import zeros
 
 NO_THIRD = "third derivatives of singular determinants divide by zero"
 
 
+def _with_nan(value, a):
+    """LAPACK may overlook a nan when it looks for the largest pivot."""
+    return np.where(np.isnan(a).any((-2, -1)), np.nan, value).astype(a.dtype)
+
+
+def _det(a):
+    """The product of the diagonal of LU, of the transposed matrix as PyTorch's."""
+    (found,) = each(_product, [((), a.dtype)], np.swapaxes(a, -1, -2))
+    return _with_nan(found, a)
+
+
+def _product(a):
+    if not a.size or not np.isfinite(a).all():
+        return (np.linalg.det(a.T),)
+    (getrf,) = lapack(a, "getrf")
+    factors, pivots, _ = getrf(a)
+    exchanges = np.count_nonzero(pivots != np.arange(len(pivots)))
+    return ((-1) ** exchanges * factors.diagonal().prod(),)
+
+
 @opaque(
-    lambda a: _with_nan(np.linalg.det(a), a),
+    _det,
+    numpy="np.linalg.det(A)",
     name="linalg.det",
     method=True,
     aliases=["det"],
@@ -49,14 +78,12 @@ def _batch_shape(name, A):
     return A.shape[:-2], A.dtype
 
 
-def _with_nan(value, a):
-    """LAPACK may overlook a nan when it looks for the largest pivot."""
-    return np.where(np.isnan(a).any((-2, -1)), np.nan, value).astype(a.dtype)
-
-
 def _slogdet(a):
     sign, logarithm = np.linalg.slogdet(a)
-    return sign, _with_nan(logarithm, a)
+    logarithm = _with_nan(logarithm, a)
+    if not sign.all():  # zeros have signs
+        sign = np.where(sign == 0, np.copysign(0, _det(a)), sign)
+    return np.where(np.isnan(logarithm), 0, sign), logarithm
 
 
 def _cofactors(a):
@@ -128,9 +155,8 @@ def _(g, out, grad, A):
 
 @opaque(
     _slogdet,
+    numpy="np.linalg.slogdet(A)",
     name="linalg.slogdet",
-    method=True,
-    aliases=["slogdet"],
     grad_fn="LinalgSlogdetBackward0",
     fields=("sign", "logabsdet"),
     shape=lambda A: (_batch_shape("linalg.slogdet", A),) * 2,
@@ -155,6 +181,12 @@ def _(g, out, A):
     # PyTorch solves for a gradient that is differentiated again, which a singular matrix ends
     inverse = F.inv(A) if STATE.grad else F.inv_raw(A)[0]
     return (F.reshape(g[1], (*g[1].shape, 1, 1)) * transposed(inverse),)
+
+
+@function(name="slogdet", fields=("sign", "logabsdet"), samples=[S(t(2, 2))], errors=SQUARE_ONLY)
+def slogdet_named(A: Tensor):
+    """`linalg.slogdet` under its older name."""
+    return F.slogdet(A)
 
 
 @function(samples=[S(REGULAR)], errors=SQUARE_ONLY)

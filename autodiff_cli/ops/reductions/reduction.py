@@ -374,7 +374,7 @@ def _truth(ufunc):
 def _over_some(name, dim):
     """Unlike other reductions these take no dims for none of them."""
     if dim == ():
-        raise fault("E308 over-no-dims", name)
+        raise fault("E308 over-no-dims", name, "write `x != 0` for the elements as bools")
 
 
 TRUTH = {
@@ -420,6 +420,9 @@ def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False):
     x = as_float(input)
     if not x.numel:
         return F.log(F.sum(F.exp(x), dim, keepdim))
+    if dim == () and input.ndim and not keepdim:
+        every = f"`dim={tuple(range(input.ndim))}` is over all dims"
+        raise fault("E308 over-no-dims", "logsumexp", every)
     top = F.detach(F.amax(x, dim, True))
     top = F.where(F.isinf(top), 0.0, top)
     total = F.log(F.sum(F.exp(F.sub(x, top)), dim, keepdim))

@@ -271,32 +271,35 @@ def arange(
     return F.number_range.apply(_bounds(start, end, step, dtype))
 
 
-def _steps_shape(start, end, steps, dtype):
+def _steps_shape(start, end, steps, dtype, exponents):
     if steps < 0:
         raise fault("E309 number-steps-cannot-negative", steps)
-    return (steps,), dtype
+    return (steps,), FLOAT64 if exponents else dtype
 
 
-def _spaced(start, end, steps, dtype):
-    """PyTorch's: counted from the nearer end."""
-    if steps < 2 or not is_float(dtype):
-        return _spaced_whole(start, end, steps).astype(dtype)
-    start, end = np.float64(dtype.type(start)), np.float64(dtype.type(end))
-    step = np.float64(dtype.type(end - start) / dtype.type(steps - 1))
-    places = np.arange(float(steps))
-    low, high = _fused(start, step, places), _fused(end, -step, steps - 1 - places)
-    return np.where(places < steps // 2, low, high).astype(dtype)
-
-
-def _spaced_whole(start, end, steps):
+def _spaced(start, end, steps, dtype, exponents):
+    """PyTorch's: counted from the nearer end, by fused additions in the dtype if it is one of
+    floats and the numbers are no exponents."""
     if steps < 2:
-        return np.full(steps, start)
-    step = (end - start) / (steps - 1)
-    places = np.arange(steps)
-    return np.where(places < steps // 2, start + step * places, end - step * (steps - 1 - places))
+        return np.full(steps, start).astype(FLOAT64 if exponents else dtype)
+    places = np.arange(float(steps))
+    if is_float(dtype):
+        start, end = np.float64(dtype.type(start)), np.float64(dtype.type(end))
+        span = dtype.type(end - start)
+    else:  # cut, and wrapped where -1 may be
+        start, end = (int(np.asarray(int(number)).astype(dtype)) for number in (start, end))
+        span = end - start
+    if exponents or not is_float(dtype):
+        step = float(span) / (steps - 1)
+        low, high = start + step * places, end - step * (steps - 1 - places)
+    else:
+        step = np.float64(span / dtype.type(steps - 1))
+        low, high = _fused(start, step, places), _fused(end, -step, steps - 1 - places)
+    found = np.where(places < steps // 2, low, high)
+    return found if exponents else found.astype(dtype)
 
 
-def _ends_fit(start, end, steps, dtype):
+def _ends_fit(start, end, steps, dtype, exponents):
     for number in (start, end):
         check_number(number, dtype)
 
@@ -307,10 +310,11 @@ def _ends_fit(start, end, steps, dtype):
     public=False,
     check=_ends_fit,
     shape=_steps_shape,
-    samples=[S(0, 1, 3, FLOAT64)],
+    samples=[S(0, 1, 3, FLOAT64, False)],
 )
-def spaced(start: Scalar, end: Scalar, steps: int, dtype: Dtype):
-    """`steps` numbers from `start` to `end`, both included, at equal distances."""
+def spaced(start: Scalar, end: Scalar, steps: int, dtype: Dtype, exponents: bool):
+    """`steps` numbers from `start` to `end`, both included, at equal distances; in double precision
+    between ends of that dtype if they are `exponents`."""
 
 
 @creation(
@@ -321,7 +325,7 @@ def spaced(start: Scalar, end: Scalar, steps: int, dtype: Dtype):
 )
 def linspace(start: Endpoint, end: Endpoint, steps: int, *, dtype: Dtype | None = None):
     """`steps` numbers from `start` to `end`, both included, at equal distances."""
-    return F.spaced(start, end, steps, dtype or STATE.default_dtype)
+    return F.spaced(start, end, steps, dtype or STATE.default_dtype, False)
 
 
 @creation(
@@ -334,8 +338,7 @@ def logspace(
 ):
     """`steps` numbers from `base ** start` to `base ** end`, with equal ratios."""
     dtype = dtype or STATE.default_dtype
-    inner = dtype if is_float(dtype) else STATE.default_dtype
-    return cast(F.pow(base, cast(F.spaced(start, end, steps, inner), FLOAT64)), dtype)
+    return cast(F.pow(base, F.spaced(start, end, steps, dtype, True)), dtype)
 
 
 # -- matrices --------------------------------------------------------------------------------------
