@@ -43,6 +43,11 @@ def cases() -> list[Case]:
     return [Case(op, i, sample) for op in ops for i, sample in enumerate(op.samples)]
 
 
+def share(found: Iterable[Case], n: int) -> list[Case]:
+    """About one in `n` of them, the same ones whatever else is in the table."""
+    return [case for case in found if crc32(case.name.encode()) % n == 0]
+
+
 def listed(found: Iterable[tuple[str, Case]]) -> list[str]:
     """For each title the names of its samples, in lines that can be recorded."""
     titles: dict[str, dict[str, str]] = {}

@@ -26,6 +26,7 @@ from tests.table import (
     each_op,
     flat,
     seeded,
+    share,
     specs,
     variables,
     weights,
@@ -115,7 +116,7 @@ def same(found: Any, wanted: Any) -> None:
 NEED_VALUES = {"allclose", "argwhere", "equal", "is_nonzero", "nonzero_places"}
 
 
-WITH_VARIABLES = [case for case in cases()[::3] if variables(case)]
+WITH_VARIABLES = [case for case in share(cases(), 3) if variables(case)]
 
 
 @each_op(WITH_VARIABLES)

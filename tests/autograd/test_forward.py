@@ -20,6 +20,7 @@ from tests.table import (
     each_op,
     nodes_of,
     seeded,
+    share,
     variables,
     weights,
 )
@@ -45,7 +46,7 @@ def dot(pairs: list[tuple[Any, Any]]) -> float:
     return float(sum(np.sum(a.astype(float) * b) for a, b in pairs))
 
 
-WITH_VARIABLES = [case for case in cases()[::3] if variables(case)]
+WITH_VARIABLES = [case for case in share(cases(), 3) if variables(case)]
 
 
 @each_op(WITH_VARIABLES)

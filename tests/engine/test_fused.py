@@ -19,9 +19,9 @@ from autodiff_cli.graph.op import constant
 from autodiff_cli.graph.registry import F
 
 from ..regimes import REGIMES, close, fused, plain, same
-from ..table import Case, apply, arrays_of, cases, each_op, nodes_of, weights
+from ..table import Case, apply, arrays_of, cases, each_op, nodes_of, share, weights
 
-SHARE = cases()[::12]
+SHARE = share(cases(), 12)
 POINTWISE = [case for case in cases() if case.op.kind is engine.Kind.POINTWISE]
 
 

@@ -50,6 +50,7 @@ from ..table import (
     each_op,
     flat,
     nodes_of,
+    share,
     weights,
     without_signs,
 )
@@ -221,9 +222,10 @@ def exported_sample(case: Case, changed: Variation | None = None) -> Exported | 
 
 
 # Those that write a text of an op's own for a library which no other before them writes; beside
-# them first samples of every ninth op.
+# them first samples of one op in nine.
 CHOSEN: dict[str, list[str]] = json.loads((FIXTURES / "exported_samples.json").read_text())
-OTHERS = [c for c in cases() if not c.number and not any(c.name in n for n in CHOSEN.values())][::9]
+FIRST = [case for case in cases() if not case.number]
+OTHERS = share((c for c in FIRST if not any(c.name in n for n in CHOSEN.values())), 9)
 WRITTEN = [c for c in cases() if any(c.name in names for names in CHOSEN.values()) or c in OTHERS]
 
 
