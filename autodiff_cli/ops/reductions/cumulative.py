@@ -7,6 +7,7 @@ import numpy as np
 from ...errors import fail, fault
 from ...graph.declare import Dim, Dtype, Scalar, Tensor, composite, function, opaque
 from ...graph.dtypes import BOOL, FLOAT32, FLOAT64, INT64
+from ...graph.op import cast
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.shapes import reduced_shape
@@ -135,6 +136,7 @@ def cumprod(input: Tensor, dim: Dim, *, dtype: Dtype | None = None):
 def _(g, out, input, dim, dtype):
     if input.numel < 2:
         return (g,)
+    g = cast(g, input.dtype)
     zeros, safe = without_zeros(input)
     carried = F.mul(backwards(input, g, dim), shifted(out, dim, 1.0))
     summed = F.flip(F.cumsum(F.flip(F.mul(out, g), (dim,)), dim), (dim,))

@@ -21,6 +21,7 @@ from ...graph.declare import (
     reduction,
 )
 from ...graph.dtypes import BOOL, FLOAT16, INT64, UINT8, is_float
+from ...graph.op import cast
 from ...graph.registry import F
 from ...graph.samples import Bad, S, bools, ints, t
 from ...graph.shapes import dims_of, reduced_count, reduced_shape
@@ -187,6 +188,7 @@ def prod(
 def _(g, out, input, dim, keepdim, dtype):
     if not input.shape:
         return (g,)
+    input = cast(input, out.dtype)
     if dim is None:
         others = F.reshape(F.prod_of_others(F.reshape(input, (-1,)), 0), input.shape)
     else:
@@ -371,6 +373,14 @@ def _truth(ufunc):
     return kernel
 
 
+def _truth_text(name):
+    def text(input, dim, keepdim):
+        rest = f"{', axis=dim' if dim is not None else ''}{', keepdims=True' if keepdim else ''}"
+        return f"np.{name}(input{rest}){'.astype(np.uint8)' if input.dtype == UINT8 else ''}"
+
+    return text
+
+
 def _over_some(name, dim):
     """Unlike other reductions these take no dims for none of them."""
     if dim == ():
@@ -384,12 +394,22 @@ TRUTH = {
 }  # fmt: skip
 
 
-@reduction(_truth(np.logical_and), check=lambda _, dim, keepdim: _over_some("all", dim), **TRUTH)
+@reduction(
+    _truth(np.logical_and),
+    numpy=_truth_text("all"),
+    check=lambda _, dim, keepdim: _over_some("all", dim),
+    **TRUTH,
+)
 def all_(input: Tensor, dim: Dims | None = None, keepdim: bool = False):
     """Whether all elements are true (not 0)."""
 
 
-@reduction(_truth(np.logical_or), check=lambda _, dim, keepdim: _over_some("any", dim), **TRUTH)
+@reduction(
+    _truth(np.logical_or),
+    numpy=_truth_text("any"),
+    check=lambda _, dim, keepdim: _over_some("any", dim),
+    **TRUTH,
+)
 def any_(input: Tensor, dim: Dims | None = None, keepdim: bool = False):
     """Whether any element is true (not 0)."""
 
