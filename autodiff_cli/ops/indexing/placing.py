@@ -43,7 +43,7 @@ from ..kernels.rules import zeros
 
 
 def _put_at(x, indices, values, accumulate):
-    out = np.array(x)
+    out = np.array(x, order="C")
     used = [dim for dim, index in enumerate(indices) if index is not None]
     if accumulate and len(used) == 1:
         index, size = indices[used[0]], x.shape[used[0]]

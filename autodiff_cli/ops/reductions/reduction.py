@@ -381,10 +381,14 @@ def _truth_text(name):
     return text
 
 
-def _over_some(name, dim):
+def _over_some(name):
     """Unlike other reductions these take no dims for none of them."""
-    if dim == ():
-        raise fault("E308 over-no-dims", name, "write `x != 0` for the elements as bools")
+
+    def check(input, dim, keepdim):
+        if dim == () and input.ndim:
+            raise fault("E308 over-no-dims", name, "write `x != 0` for the elements as bools")
+
+    return check
 
 
 TRUTH = {
@@ -397,7 +401,7 @@ TRUTH = {
 @reduction(
     _truth(np.logical_and),
     numpy=_truth_text("all"),
-    check=lambda _, dim, keepdim: _over_some("all", dim),
+    check=_over_some("all"),
     **TRUTH,
 )
 def all_(input: Tensor, dim: Dims | None = None, keepdim: bool = False):
@@ -407,7 +411,7 @@ def all_(input: Tensor, dim: Dims | None = None, keepdim: bool = False):
 @reduction(
     _truth(np.logical_or),
     numpy=_truth_text("any"),
-    check=lambda _, dim, keepdim: _over_some("any", dim),
+    check=_over_some("any"),
     **TRUTH,
 )
 def any_(input: Tensor, dim: Dims | None = None, keepdim: bool = False):
