@@ -265,6 +265,9 @@ def _annotations(marks: list[Placed], accent: str, paint: Paint, room: int) -> l
         }
         lead, end = _row(bars, paint), max(bars) + 1 if bars else 0
         start, lines = _fitted(mark, end + 1 if bars else 0, room)
+        if bars and start + max(map(text_width, lines)) > room:  # no room beside them
+            lead, end = "", 0
+            start, lines = _fitted(mark, 0, room)
         rows += [lead + " " * (start - end) + paint(line, style(mark)) for line in lines]
     return rows
 

